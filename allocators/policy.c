@@ -61,6 +61,11 @@ enum ar_status ar_policy_delete_pool(struct ar_policy *self, uint32_t pool)
     return self->ops->delete_pool ? self->ops->delete_pool(self, pool) : AR_OK;
 }
 
+enum ar_status ar_policy_change(struct ar_policy *self, const char *change, struct ar_error *error)
+{
+    return self->ops->change ? self->ops->change(self, change, error) : AR_OK;
+}
+
 void ar_policy_end_pool(struct ar_policy *self, uint32_t pool)
 {
     if (self->ops->end_pool)

@@ -277,6 +277,10 @@ struct ar_policy_ops {
     /* The same as `stats` and `servable` for every effort, in one call for speed. NULL: these are
      * called. */
     void (*room)(const struct ar_policy *self, struct ar_policy_room *out);
+
+    /* The program changes the imitated allocator: "settings,CONF" or "limit,BYTES", as the notes of
+     * a trace. The change holds from the next call on. INVALID, UNSUPPORTED: with a sentence. */
+    enum ar_status (*change)(struct ar_policy *self, const char *change, struct ar_error *error);
 };
 
 /* Policies with AR_POLICY_WATCHES_FREE keep the bytes that can serve requests of `unit_bytes`: the
@@ -370,6 +374,8 @@ AR_API bool ar_policy_would_release(struct ar_policy *self,
 AR_API bool ar_policy_would_fit(struct ar_policy *self, const struct ar_policy_request *request);
 AR_API void ar_policy_end_pool(struct ar_policy *self, uint32_t pool);
 AR_API enum ar_status ar_policy_delete_pool(struct ar_policy *self, uint32_t pool);
+AR_API enum ar_status ar_policy_change(struct ar_policy *self, const char *change,
+                                       struct ar_error *error);
 AR_API void ar_policy_reset_peaks(struct ar_policy *self);
 AR_API bool ar_policy_report(const struct ar_policy *self, size_t index, char *name,
                              size_t name_bytes, uint64_t *value);

@@ -139,6 +139,14 @@ static enum ar_status forward_delete_pool(struct ar_policy *base, uint32_t pool)
     return status;
 }
 
+static enum ar_status forward_change(struct ar_policy *base, const char *change,
+                                     struct ar_error *error)
+{
+    enum ar_status status = ar_policy_change(forward_enter(base), change, error);
+    forward_settle(base);
+    return status;
+}
+
 static void forward_end_pool(struct ar_policy *base, uint32_t pool)
 {
     ar_policy_end_pool(forward_enter(base), pool);
@@ -197,6 +205,7 @@ void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
     self->ops.report = inner->ops->report ? forward_report : NULL;
     self->ops.end_pool = inner->ops->end_pool ? forward_end_pool : NULL;
     self->ops.delete_pool = inner->ops->delete_pool ? forward_delete_pool : NULL;
+    self->ops.change = inner->ops->change ? forward_change : NULL;
     self->inner = inner;
     self->host = host;
     self->own_bytes = own_bytes;

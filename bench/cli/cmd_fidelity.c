@@ -163,7 +163,8 @@ static void print_difference(const struct trace_info *info,
     sentence_format(stdout, 6, "    the recording %s", difference->recording);
     if (strcmp(info->format, "snapshot") == 0)
         puts("  A snapshot has the settings at its end, and no limit. If the program changed\n"
-             "  them during the recording, the policy cannot follow it.");
+             "  them during the recording, annotations must say so (workloads/trace/FORMAT.md,\n"
+             "  Changes).");
 }
 
 static void print_result(const struct trace_info *info, const char *policy,

@@ -505,6 +505,17 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
     return AR_OK;
 }
 
+/* The program changes settings or the limit of its allocator. */
+static enum ar_status on_change(struct replay *run, const struct trace_event *event,
+                                struct ar_error *error)
+{
+    struct ar_error said;
+    const char *change = trace_text_of(run->config->source, event->value);
+    return ar_policy_change(run->policy, change, &said) == AR_OK
+               ? AR_OK
+               : replay_bad_input(run, event, said.text, error);
+}
+
 static void progress(struct replay *run)
 {
     ar_policy_progress(run->policy);
@@ -556,7 +567,7 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
         on_time(run, event);
         return AR_OK;
     case TRACE_NOTE:
-        return AR_OK;
+        return trace_is_change(event) ? on_change(run, event, error) : AR_OK;
     default:
         return replay_bad_input(run, event, "not a kind of event", error);
     }

@@ -330,14 +330,14 @@ static enum ar_status add_item(struct search *s, struct trace_source *trace,
     struct item *item = &s->items[s->item_count++];
     *item = (struct item){.event = *event};
     item->event.attributes = 0;
-    if (event->kind == TRACE_MARK)
+    if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE)
         item->text = trace_text_of(trace, event->value);
     if (event->attributes && event->kind != TRACE_KERNEL)
         item->keys = trace_attributes_of(trace, event->attributes);
     return AR_OK;
 }
 
-/* All events but notes. Keys and texts are the trace's. */
+/* All events but notes on the recorded allocator's decisions. Keys and texts are the trace's. */
 static enum ar_status read_items(struct search *s, struct trace_source *trace,
                                  struct ar_error *error)
 {
@@ -346,7 +346,7 @@ static enum ar_status read_items(struct search *s, struct trace_source *trace,
     uint64_t blocks = 0;
     enum ar_status status = trace_rewind(trace, error);
     while ((event = trace_read(&cursor, &status, error)) != NULL)
-        if (event->kind != TRACE_NOTE)
+        if (event->kind != TRACE_NOTE || trace_is_change(event))
             status = add_item(s, trace, event, error);
     if (status)
         return status;

@@ -67,6 +67,19 @@ TRACE_TEST(a_device_keeps_times_and_steps)
                        HEAD "a,0,100\nt,10\nk,0,5\nm,step\nt,20\nf,0\nt,30\n");
 }
 
+/* What a program changed before a part holds in the part. */
+TRACE_TEST(changes_of_the_allocator_are_kept)
+{
+    static const char text[] = HEAD "!,settings,max_split_size_mb:80\na,0,100\n!,alloc,4096\n"
+                                    "m,step\na,1,200,device=1\n!,alloc,8192\n!,limit,5\nf,1\n"
+                                    "m,step\nf,0\n";
+    const uint32_t one = 1;
+    trace_rig_filtered(*state, text,
+                       &(struct trace_filter_options){.min_bytes = 150, .device = &one},
+                       HEAD "!,settings,max_split_size_mb:80\nm,step\na,0,200,device=1\n"
+                            "!,limit,5\nf,0\nm,step\n");
+}
+
 /* A merge is on the card of the first. */
 TRACE_TEST(a_merge_has_the_card_of_the_first)
 {

@@ -239,7 +239,11 @@ static enum ar_status check_text(struct trace_check *check, struct trace_event *
     const char *text = trace_tables_text(check->tables, event->value);
     if (event->kind == TRACE_MARK && (!*text || strpbrk(text, ",=")))
         return ar_invalid(error, "a mark has a label: a word without commas and equals signs");
-    event->flags = event->kind == TRACE_MARK && !strcmp(text, "step") ? TRACE_STEP : 0;
+    event->flags = 0;
+    if (event->kind == TRACE_MARK)
+        event->flags = strcmp(text, "step") == 0 ? TRACE_STEP : 0;
+    else if (strncmp(text, "settings,", 9) == 0 || strncmp(text, "limit,", 6) == 0)
+        event->flags = TRACE_CHANGE;
     if (event->value > check->texts_seen)
         return ar_invalid(error, "text %llu is used before text %llu",
                           (unsigned long long)event->value, (unsigned long long)check->texts_seen);

@@ -33,6 +33,8 @@ enum trace_kind {
 /* Flags. */
 #define TRACE_WHOLE 0x01u /* TRACE_FREE_COMPLETED without a free request before it */
 #define TRACE_STEP  0x02u /* TRACE_MARK "step": a step ends */
+#define TRACE_CHANGE                                                                               \
+    0x04u /* TRACE_NOTE "settings,.." or "limit,..": the program changes its allocator */
 
 #define TRACE_NO_STREAM   UINT32_MAX
 #define TRACE_BYTES_LIMIT (UINT64_C(1) << 60) /* requests of this size or more are invalid */
@@ -100,6 +102,12 @@ struct trace_attributes {
 #define TRACE_MEMPOOL_USE_ON_OOM 0x2u
 #define TRACE_MEMPOOL_NO_SPLIT   0x4u
 #define TRACE_MEMPOOL_ALLOCATOR  0x8u
+
+/* Whether it is a note that a replay must not miss. */
+static inline bool trace_is_change(const struct trace_event *event)
+{
+    return (event->flags & TRACE_CHANGE) != 0;
+}
 
 /* The result of a request, for programs whose later requests depend on it. */
 struct trace_served {

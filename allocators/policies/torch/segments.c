@@ -284,13 +284,16 @@ uint32_t torch_fitting(const struct torch *self, uint32_t arena_index, uint64_t 
     uint32_t block = ar_span_index_next(&arena->index, self->spans.at, &bytes, &address);
     if (!block)
         return 0;
-    if (torch_is_ranged(self, arena->pool)) {
-        /* A block that cannot grow and follows in size is taken before a block that can. */
-        for (uint32_t next;
-             (next = ar_span_index_next(&arena->index, self->spans.at, &bytes, &address)) != 0;
-             block = next)
-            if (expandable_bytes(self, next) >= expandable_bytes(self, block))
-                break;
+    /* A block that cannot grow and follows in size is taken before a block that can. If segments do
+     * not grow any more, blocks of those that do are passed over. */
+    while (torch_is_expandable(self, block)) {
+        uint32_t next = ar_span_index_next(&arena->index, self->spans.at, &bytes, &address);
+        if (self->settings.expandable &&
+            (!next || expandable_bytes(self, next) >= expandable_bytes(self, block)))
+            break;
+        if (!next)
+            return 0;
+        block = next;
     }
     return torch_accepts(settings, rounded_bytes, self->spans.at[block].bytes) ? block : 0;
 }
@@ -299,8 +302,7 @@ uint32_t torch_fitting(const struct torch *self, uint32_t arena_index, uint64_t 
 uint32_t torch_find(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
 {
     const struct torch_arena *arena = self->arenas[arena_index];
-    if (self->ages)
-        self->pools[arena->pool].calls[arena->small]++;
+    self->pools[arena->pool].calls[arena->small] += self->collects;
     uint32_t block = torch_fitting(self, arena_index, rounded_bytes);
     if (block)
         torch_free_remove(self, block);
@@ -465,15 +467,14 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
     uint64_t key = rounded_bytes > least ? rounded_bytes : least;
     uint64_t from = key;
     uint64_t after = 0;
-    for (uint32_t block; (block = next_free(self, arena, &from, &after)) != 0;) {
-        if (!torch_is_expandable(self, block)) {
-            release_segment(self, block);
-            return true;
-        }
-        *stopped = self->settings.stops;
-        if (*stopped)
-            return false;
+    uint32_t large = next_free(self, arena, &from, &after);
+    if (large && !torch_is_expandable(self, large)) {
+        release_segment(self, large);
+        return true;
     }
+    *stopped = large && self->settings.stops;
+    if (*stopped)
+        return false;
     uint64_t released = 0;
     uint64_t below_bytes = key;
     uint64_t below_address = 0;
@@ -626,8 +627,7 @@ static uint64_t collect_above(const struct torch *self)
  * average, so only expandable blocks, which count but stay, can prevent it. */
 bool torch_would_collect(const struct torch *self)
 {
-    if (!self->limited || self->settings.gc_threshold <= 0 ||
-        self->base.totals.reserved_bytes <= collect_above(self))
+    if (!self->collects || self->base.totals.reserved_bytes <= collect_above(self))
         return false;
     uint64_t count = 0;
     uint64_t total = ages(self, &count);

@@ -178,9 +178,10 @@ static bool conf_visit(void *argument, const char *key, const char *value)
 }
 
 static enum ar_status read_conf(struct torch_settings *settings, const char *conf,
-                                struct torch_release release, struct ar_error *error)
+                                struct ar_error *error)
 {
-    struct conf_reading reading = {.settings = settings, .release = release, .error = error};
+    struct conf_reading reading = {
+        .settings = settings, .release = settings->release, .error = error};
     const char *at;
     if (!torch_conf_each(conf, conf_visit, &reading, &at))
         return ar_invalid(error,
@@ -195,11 +196,10 @@ static bool is_before(struct torch_release release, unsigned minor)
 
 /* The rules of a release, and whether it has the keys of the options that are set. */
 static enum ar_status read_version(const struct torch_values *values,
-                                   struct torch_settings *settings, struct torch_release *release,
-                                   struct ar_error *error)
+                                   struct torch_settings *settings, struct ar_error *error)
 {
+    struct torch_release *release = &settings->release;
     char text[32];
-    *release = (struct torch_release){0, 0};
     if (!values->version || !values->version[0])
         return AR_OK;
     *release = torch_release_read(values->version);
@@ -236,28 +236,10 @@ static enum ar_status read_version(const struct torch_values *values,
     return status;
 }
 
-enum ar_status torch_settings_read(const struct torch_values *values,
-                                   struct torch_settings *settings, struct ar_error *error)
+/* What follows from several keys. */
+static enum ar_status finish(struct torch_settings *settings, struct ar_error *error)
 {
-    struct torch_release release;
-    *settings = (struct torch_settings){
-        .expandable = values->expandable_segments,
-        .max_split_bytes =
-            values->max_split_size_mb ? values->max_split_size_mb * AR_MIB : UINT64_MAX,
-        .max_non_split_rounding_bytes = values->max_non_split_rounding_mb * AR_MIB,
-        .gc_threshold = values->garbage_collection_threshold,
-        .fraction = values->per_process_memory_fraction,
-        .large_segment_bytes = values->large_segment_size_mb * AR_MIB,
-    };
-    AR_TRY(read_version(values, settings, &release, error));
-    if (values->max_split_size_mb && values->max_split_size_mb < 20)
-        return ar_invalid(error,
-                          "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
-    if (values->roundup_power2_divisions)
-        AR_TRY(torch_divisions_read(values->roundup_power2_divisions, release, settings->divisions,
-                                    error));
-    if (values->conf)
-        AR_TRY(read_conf(settings, values->conf, release, error));
+    settings->has_divisions = false;
     for (size_t i = 0; i < TORCH_DIVISION_INTERVALS; i++)
         settings->has_divisions |= settings->divisions[i] > 1;
     /* The default is the size of a large segment, which is read first, and less is refused
@@ -271,6 +253,42 @@ enum ar_status torch_settings_read(const struct torch_values *values,
                           "which is %llu here, as in PyTorch",
                           (unsigned long long)(settings->large_segment_bytes / AR_MIB));
     return AR_OK;
+}
+
+enum ar_status torch_settings_read(const struct torch_values *values,
+                                   struct torch_settings *settings, struct ar_error *error)
+{
+    *settings = (struct torch_settings){
+        .expandable = values->expandable_segments,
+        .max_split_bytes =
+            values->max_split_size_mb ? values->max_split_size_mb * AR_MIB : UINT64_MAX,
+        .max_non_split_rounding_bytes = values->max_non_split_rounding_mb * AR_MIB,
+        .gc_threshold = values->garbage_collection_threshold,
+        .fraction = values->per_process_memory_fraction,
+        .large_segment_bytes = values->large_segment_size_mb * AR_MIB,
+    };
+    AR_TRY(read_version(values, settings, error));
+    if (values->max_split_size_mb && values->max_split_size_mb < 20)
+        return ar_invalid(error,
+                          "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
+    if (values->roundup_power2_divisions)
+        AR_TRY(torch_divisions_read(values->roundup_power2_divisions, settings->release,
+                                    settings->divisions, error));
+    if (values->conf)
+        AR_TRY(read_conf(settings, values->conf, error));
+    return finish(settings, error);
+}
+
+enum ar_status torch_settings_again(struct torch_settings *settings, const char *conf,
+                                    struct ar_error *error)
+{
+    settings->max_split_bytes = UINT64_MAX;
+    if (!is_before(settings->release, 11))
+        settings->max_non_split_rounding_bytes = 0;
+    memset(settings->divisions, 0, sizeof settings->divisions);
+    settings->gc_threshold = 0;
+    AR_TRY(read_conf(settings, conf, error));
+    return finish(settings, error);
 }
 
 static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)

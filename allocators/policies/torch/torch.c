@@ -62,7 +62,7 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
     bool stopped = false;
     bool is_private = self->pools[self->arenas[arena]->pool].id != 0;
     bool overflow_last = self->settings.overflow_last;
-    if (self->ages)
+    if (self->collects)
         torch_collect(self);
     if (self->settings.rejects && torch_is_beyond_limit(self, rounded_bytes))
         return 0;
@@ -120,7 +120,7 @@ static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t r
     struct ar_span *at = self->spans.at;
     struct ar_span_place place;
     if (self->ages)
-        self->pools[arena->pool].calls[arena->small]++;
+        self->pools[arena->pool].calls[arena->small] += self->collects;
     if (!ar_span_index_best(&arena->index, at, rounded_bytes, &place))
         return 0;
     uint32_t block = *place.link;
@@ -168,7 +168,7 @@ static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
 static __attribute__((noinline)) enum ar_status find_slowly(struct torch *self, uint32_t arena,
                                                             uint64_t rounded_bytes, uint32_t *block)
 {
-    *block = self->settings.expandable ? torch_find(self, arena, rounded_bytes) : 0;
+    *block = self->has_ranges ? torch_find(self, arena, rounded_bytes) : 0;
     if (!*block) {
         *block = obtain(self, arena, rounded_bytes);
         if (*block && !self->fault && !torch_reserve_blocks(self, 1)) {
@@ -246,7 +246,7 @@ static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy
     uint32_t arena = failed ? 0 : arena_for(self, request, small, &failed);
     if (failed)
         return AR_HOST_MEMORY;
-    uint32_t block = self->settings.expandable ? 0 : take(self, arena, rounded_bytes);
+    uint32_t block = self->has_ranges ? 0 : take(self, arena, rounded_bytes);
     if (!block)
         AR_TRY(find_slowly(self, arena, rounded_bytes, &block));
     hand_out(self, block, request, small ? TORCH_SMALL : TORCH_LARGE, out);
@@ -551,23 +551,76 @@ static uint64_t allowed(uint64_t limit_bytes, double fraction, uint64_t total_by
                : UINT64_MAX;
 }
 
+/* Whether the device has the pages that segments need to grow. */
+static enum ar_status check_pages(const struct torch_settings *settings, uint64_t page_bytes,
+                                  const char *name, bool divides, struct ar_error *error)
+{
+    if (settings->expandable && (!page_bytes || TORCH_SMALL_SEGMENT_BYTES % page_bytes))
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "policy %s: %sneeds virtual memory in pages of at most 2 MiB, which "
+                            "this device does not have; use another profile%s",
+                            name, divides ? "it " : "expandable_segments ",
+                            divides ? "" : " or leave the option out");
+    if (settings->expandable && settings->large_segment_bytes % page_bytes)
+        return ar_invalid(error,
+                          "policy torch: large_segment_size_mb is not a multiple of the device's "
+                          "page; with expandable_segments write an even number of MiB");
+    return AR_OK;
+}
+
+/* Blocks that were free all the time have no age yet. */
+static void set_collects(struct torch *self)
+{
+    self->collects = self->limited && self->settings.gc_threshold > 0;
+    if (!self->collects || self->ages)
+        return;
+    self->ages = true;
+    for (uint32_t i = 0; i < self->block_room; i++)
+        self->blocks[i].collected_at = 0;
+}
+
+static enum ar_status change_settings(struct torch *self, const char *conf, struct ar_error *error)
+{
+    struct torch_settings settings = self->settings;
+    AR_TRY(torch_settings_again(&settings, conf, error));
+    AR_TRY(check_pages(&settings, self->backing->page_bytes, self->base.ops->name, false, error));
+    if (settings.large_segment_bytes != self->settings.large_segment_bytes && self->has_ranges)
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "policy torch: large_segment_size_mb changes in the middle of a run "
+                            "with expandable_segments; that is not modelled, because ranges have "
+                            "pages of one size");
+    self->settings = settings;
+    self->has_ranges |= settings.expandable;
+    for (uint32_t i = 0; i < self->arena_count; i++)
+        torch_arena_rule(self, self->arenas[i]);
+    set_collects(self);
+    return AR_OK;
+}
+
+static enum ar_status torch_configure(struct ar_policy *base, const char *change,
+                                      struct ar_error *error)
+{
+    struct torch *self = (struct torch *)base;
+    const char *value = strchr(change, ',') + 1;
+    uint64_t bytes;
+    if (change[0] == 's')
+        return change_settings(self, value, error);
+    if (ar_count_parse(value, &bytes, NULL) != AR_OK)
+        return ar_invalid(error, "policy torch: the note limit,%.40s: write the bytes, 0 for none",
+                          value);
+    self->limited = bytes != 0;
+    self->allowed_bytes = bytes ? bytes : UINT64_MAX;
+    set_collects(self);
+    return AR_OK;
+}
+
 enum ar_status torch_open(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
                           const struct torch_values *values, bool divides, struct ar_policy **out,
                           struct ar_error *error)
 {
     struct torch_settings settings;
     AR_TRY(torch_settings_read(values, &settings, error));
-    uint64_t page_bytes = context->backing->page_bytes;
-    if (settings.expandable && (!page_bytes || TORCH_SMALL_SEGMENT_BYTES % page_bytes))
-        return ar_error_set(error, AR_UNSUPPORTED,
-                            "policy %s: %sneeds virtual memory in pages of at most 2 MiB, which "
-                            "this device does not have; use another profile%s",
-                            ops->name, divides ? "it " : "expandable_segments ",
-                            divides ? "" : " or leave the option out");
-    if (settings.expandable && settings.large_segment_bytes % page_bytes)
-        return ar_invalid(error,
-                          "policy torch: large_segment_size_mb is not a multiple of the device's "
-                          "page; with expandable_segments write an even number of MiB");
+    AR_TRY(check_pages(&settings, context->backing->page_bytes, ops->name, divides, error));
     struct torch *self =
         ar_policy_new(context, ops, divides ? sizeof(struct mosaic) : sizeof *self, error);
     if (!self)
@@ -585,7 +638,8 @@ enum ar_status torch_open(const struct ar_policy_context *context, const struct 
     self->last_arena[1] = UINT32_MAX;
     /* From 2.10 on, which has this key, a fraction of 1 is no limit (setMemoryFraction). */
     self->limited = values->common.limit_bytes || (settings.fraction > 0 && settings.fraction < 1);
-    self->ages = self->limited && settings.gc_threshold > 0;
+    self->has_ranges = settings.expandable;
+    set_collects(self);
     self->allowed_bytes = allowed(values->common.limit_bytes, settings.fraction, total_bytes);
     *out = &self->base;
     return AR_OK;
@@ -620,6 +674,7 @@ const struct ar_policy_ops torch_policy = {
     .create = torch_create,
     .adopt = torch_adopt,
     .setting = torch_setting,
+    .change = torch_configure,
 };
 
 const struct ar_policy_ops mosaic_policy = {

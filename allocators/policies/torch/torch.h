@@ -147,6 +147,7 @@ enum torch_user_pools {
 
 /* The settings in force, from the options and the configuration string. */
 struct torch_settings {
+    struct torch_release release; /* {0, 0}: the newest */
     bool expandable;
     bool rejects; /* throw_on_cudamalloc_oom: a request beyond the limit fails at once */
     bool has_divisions;
@@ -169,6 +170,9 @@ extern const struct ar_option torch_options[];
 
 enum ar_status torch_settings_read(const struct torch_values *values,
                                    struct torch_settings *settings, struct ar_error *error);
+/* Reads a configuration string as the program sets it again in the middle of a run. */
+enum ar_status torch_settings_again(struct torch_settings *settings, const char *conf,
+                                    struct ar_error *error);
 
 /* Kept for all blocks, and separately for the small and the large pool. */
 enum torch_stat {
@@ -235,9 +239,11 @@ struct torch {
     struct torch_settings settings;
     uint64_t allowed_bytes; /* UINT64_MAX: no limit was set */
     bool limited;
-    bool ages;    /* a limit and a threshold are set: blocks are collected by age */
-    bool divides; /* mosaic: see mosaic.c */
-    bool tight;   /* a request found no memory since the last trim: pages have no spare bytes */
+    bool has_ranges; /* segments that grow by pages may exist */
+    bool collects;   /* a limit and a threshold are set: blocks are collected by age */
+    bool ages;       /* the same, now or before: the ages of blocks are kept */
+    bool divides;    /* mosaic: see mosaic.c */
+    bool tight;      /* a request found no memory since the last trim: pages have no spare bytes */
     /* Of the backing, other than REFUSED: stops the run. Within a request also HOST_MEMORY. */
     enum ar_status fault;
 
@@ -446,7 +452,7 @@ static inline void torch_change(struct torch *self, enum torch_stat stat, enum t
 /* Whether the segment of a block grows by pages. */
 static inline bool torch_is_expandable(const struct torch *self, uint32_t block)
 {
-    return self->settings.expandable && self->segments[self->blocks[block].segment].expandable;
+    return self->has_ranges && self->segments[self->blocks[block].segment].expandable;
 }
 
 /* Whether blocks of a pool are searched and divided by the rules of segments that grow. */

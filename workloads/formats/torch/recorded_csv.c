@@ -279,6 +279,7 @@ static enum ar_status add_records(const struct conversion *c, struct snapshot_tr
 
 static enum ar_status infer_pools(struct conversion *c, struct ar_error *error)
 {
+    static const struct snapshot_marks unchanged;
     struct snapshot_world world = {0};
     const char *conf = c->reading->info.conf;
     struct snapshot_tree *tree = calloc(1, sizeof *tree);
@@ -290,8 +291,7 @@ static enum ar_status infer_pools(struct conversion *c, struct ar_error *error)
     tree->input = c->reading->input;
     enum ar_status status = add_records(c, tree, error);
     AR_THEN(status, snapshot_world_records(&world, tree, error));
-    AR_THEN(status, world.has_pages ? snapshot_ranges_tell(&world, tree, conf, error)
-                                    : snapshot_pools_tell(&world, tree, conf, error));
+    AR_THEN(status, snapshot_tell(&world, tree, &unchanged, conf, error));
     for (size_t i = 0; i < c->count && !status; i++) {
         unsigned pool = snapshot_world_event(&world, tree, i)->pool;
         c->pools[i] = (uint16_t)(pool ? pool - 1 : 0);

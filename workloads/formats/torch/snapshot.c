@@ -153,8 +153,14 @@ static enum ar_status convert(struct reading *reading, struct ar_error *error)
 {
     struct trace_info *info = &reading->out->info;
     AR_TRY(find_parts(reading, error));
-    snapshot_conf(&reading->tree, reading->settings, info->conf, sizeof info->conf,
-                  reading->out->report);
+    AR_TRY(snapshot_marks_read(&reading->marks, &reading->tree, reading->annotations,
+                               &reading->out->report->left_out, error));
+    if (reading->marks.has_conf)
+        snapshot_conf_text(reading->marks.conf, info->conf, sizeof info->conf,
+                           reading->out->report);
+    else
+        snapshot_conf(&reading->tree, reading->settings, info->conf, sizeof info->conf,
+                      reading->out->report);
     take_pages(reading, info->conf);
     AR_TRY(take_segments(reading, error));
     AR_TRY(take_traces(reading, error));
@@ -170,16 +176,14 @@ static enum ar_status convert(struct reading *reading, struct ar_error *error)
         if (reading->worlds[i].event_count)
             reading->out->report->lacks_history = false;
     guess_pages(reading, count, info->conf, sizeof info->conf);
-    AR_TRY(snapshot_marks_read(&reading->marks, &reading->tree, reading->annotations,
-                               &reading->out->report->left_out, error));
     snapshot_forget_values(&reading->tree);
     for (size_t i = 0; i < count; i++)
         if (!reading->worlds[i].is_host)
             AR_TRY(snapshot_world_rewind(&reading->worlds[i], &reading->tree, error));
     for (size_t i = 0; i < count; i++)
         if (!reading->worlds[i].is_host)
-            AR_TRY((reading->worlds[i].has_pages ? snapshot_ranges_tell : snapshot_pools_tell)(
-                &reading->worlds[i], &reading->tree, info->conf, error));
+            AR_TRY(snapshot_tell(&reading->worlds[i], &reading->tree, &reading->marks, info->conf,
+                                 error));
     AR_TRY(format_start(reading->out, error));
     return snapshot_trace(&reading->tree, reading->worlds, count, &reading->marks, reading->out,
                           error);

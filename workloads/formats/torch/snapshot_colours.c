@@ -66,8 +66,11 @@ static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t n
     bool taken[SNAPSHOT_POOLS_MOST];
     find_taken(self, at, taken);
     unsigned first = likely_pool(self, segment, taken, named);
-    for (unsigned i = 0; i < named + 1; i++) {
+    bool mixed = self->world->has_pages; /* pools of segments and of ranges are kept apart */
+    for (unsigned i = 0; i < (mixed ? 1 : named + 1); i++) {
         unsigned pool = i ? i - 1 : first;
+        if (mixed && first)
+            break;
         if (!taken[pool] && !(segment->divided && self->tree->whole[pool]) &&
             pool >= segment->is_not_common) {
             segment->pool = pool;
@@ -75,7 +78,7 @@ static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t n
             return AR_OK;
         }
     }
-    for (unsigned i = 0; i < NEW_POOLS; i++) {
+    for (unsigned i = self->new_pools; i < NEW_POOLS; i++) {
         unsigned pool;
         AR_TRY(snapshot_new_pool(self->tree, i, &pool, error));
         if (taken[pool])

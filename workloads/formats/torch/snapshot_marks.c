@@ -6,13 +6,17 @@
  *    Nothing else is: the beginning of `step` has the label `step_begins`. If the label differs
  *    from the name, `name=` has the name.
  * 3. Bytes that a label cannot hold become `_`.
- * 4. `entry`, which this project writes, is the number of entries before it; PyTorch's annotations
+ * 4. "allocator settings OLD -> NEW" and "allocator limit BYTES" are notes on a change of the
+ *    allocator where the annotation starts: a program writes them around the calls that a snapshot
+ *    does not hold (FORMAT.md). The first OLD has the settings of the start.
+ * 5. `entry`, which this project writes, is the number of entries before it; PyTorch's annotations
  *    have times only. */
 #include "workloads/formats/torch/snapshot_tree.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/policies/torch/torch.h"
 #include "workloads/io/fields.h"
 
 #define STEP_OF_PROFILER "ProfilerStep#"
@@ -77,6 +81,43 @@ static enum ar_status take_words(struct snapshot_mark *mark, struct snapshot_tre
     return keep_key(tree, ends_step ? "" : stage, &mark->stage, error);
 }
 
+#define CHANGE_OF_SETTINGS "allocator settings "
+#define CHANGE_OF_LIMIT    "allocator limit "
+#define ARROW              " -> "
+
+/* The new settings in the rest of a name; `*old`: the ones before, up to the arrow. */
+static const char *new_settings(const char *rest, size_t *old_length)
+{
+    const char *arrow = strstr(rest - 1, ARROW);
+    *old_length = arrow && arrow > rest ? (size_t)(arrow - rest) : 0;
+    return arrow ? arrow + strlen(ARROW) : rest;
+}
+
+/* Rule 4. `*taken`: the annotation is such a change. */
+static enum ar_status take_change(struct snapshot_mark *mark, struct snapshot_marks *marks,
+                                  struct snapshot_tree *tree, const char *name, bool starts,
+                                  bool *taken, struct ar_error *error)
+{
+    char conf[sizeof marks->conf], note[sizeof conf + 16];
+    bool of_settings = field_begins_with(name, CHANGE_OF_SETTINGS);
+    const char *value = name + strlen(CHANGE_OF_LIMIT);
+    *taken = of_settings || field_begins_with(name, CHANGE_OF_LIMIT);
+    if (!*taken || !starts)
+        return AR_OK;
+    if (of_settings) {
+        size_t old_length;
+        const char *old = name + strlen(CHANGE_OF_SETTINGS);
+        value = new_settings(old, &old_length);
+        if (!marks->has_conf && old_length < sizeof marks->conf)
+            memcpy(marks->conf, old, old_length);
+        marks->has_conf = true;
+    }
+    field_text(value, conf, sizeof conf);
+    (void)snprintf(note, sizeof note, "%s,%s", of_settings ? "settings" : "limit", conf);
+    mark->is_change = true;
+    return keep(tree, note, &mark->label, error);
+}
+
 static int by_time(const void *left, const void *right)
 {
     const struct snapshot_mark *a = left, *b = right;
@@ -90,12 +131,11 @@ enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot
 {
     size_t count;
     const uint64_t *items = snapshot_items(tree, list, &count);
-    enum ar_status status = AR_OK;
     if (!count)
         return AR_OK;
     marks->items = calloc(count, sizeof *marks->items);
     AR_TRY_MEMORY(marks->items, error, "the marks of a snapshot");
-    for (size_t i = 0; i < count && !status; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct snapshot_mark *mark = &marks->items[marks->count];
         size_t keys;
         (void)snapshot_pairs(tree, items[i], &keys);
@@ -112,12 +152,35 @@ enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot
             mark->entry = UINT64_MAX;
         const char *name = snapshot_text(tree, snapshot_get(tree, items[i], SNAPSHOT_KEY_name));
         const char *stage = snapshot_text(tree, snapshot_get(tree, items[i], SNAPSHOT_KEY_stage));
-        status = take_words(mark, tree, name, stage, error);
-        marks->count += !status;
+        bool is_change, starts = strcmp(stage, "END") != 0;
+        AR_TRY(take_change(mark, marks, tree, name, starts, &is_change, error));
+        if (!is_change)
+            AR_TRY(take_words(mark, tree, name, stage, error));
+        marks->count += !is_change || starts;
     }
     if (marks->count)
         qsort(marks->items, marks->count, sizeof *marks->items, by_time);
-    return status;
+    return AR_OK;
+}
+
+bool snapshot_changes_until(struct snapshot_changes *self, const struct snapshot_tree *tree,
+                            uint64_t time_us, struct torch_settings *settings)
+{
+    bool changed = false;
+    for (; self->next < self->marks->count; self->next++) {
+        const struct snapshot_mark *mark = &self->marks->items[self->next];
+        struct torch_settings next = *settings;
+        struct ar_error ignored;
+        if (!mark->has_time || mark->time_us > time_us)
+            break;
+        const char *text = mark->is_change ? tree->texts.items[mark->label] : "";
+        if (!field_begins_with(text, "settings,") ||
+            torch_settings_again(&next, strchr(text, ',') + 1, &ignored))
+            continue;
+        *settings = next;
+        changed = true;
+    }
+    return changed;
 }
 
 /* ---- from marks to annotations --------------------------------------------------------- */

@@ -31,10 +31,13 @@ struct snapshot_passed_group {
 struct snapshot_passed {
     struct snapshot_world *world;
     struct snapshot_tree *tree;
-    struct torch_settings settings;
+    struct torch_settings settings; /* in force */
+    struct snapshot_changes changes;
     struct ar_host host;
     struct ar_range_pool blocks; /* extra: segment * 4, USED, PENDING */
     struct ar_map at;            /* from address to block */
+    struct ar_map pages;         /* of ranges, by address / PAGE: their blocks are not followed */
+    struct ar_map waiting;       /* blocks in them whose free is requested, by address */
     struct ar_map final_at;      /* from address to final area */
     struct ar_map made_at;       /* from address to the last event that makes a segment there */
     struct snapshot_passed_group *groups;
@@ -59,6 +62,8 @@ struct snapshot_passed {
     uint64_t smallest_back; /* bytes of the smallest of that run */
     unsigned back_stream;   /* of the last of them */
     bool back_mixed;        /* they are of several streams */
+    bool back_unmaps;       /* pages were unmapped in that run too */
+    unsigned new_pools;     /* that ranges have */
     unsigned whole;         /* a pool that must hand out whole blocks; 0: none */
     bool stuck;             /* the history contradicts the assumptions: rule 5 */
 };

@@ -23,6 +23,8 @@
  *    and address. If the order of a run of released segments breaks, another pool begins.
  * 7. If the largest blocks of a stream were released for a request beyond the limit, the new
  *    segment is likely of their pool: both get one pool if they can.
+ * 8. If the program changed its settings, the history has segments and ranges that grow by pages.
+ *    Blocks of ranges are left out here (snapshot_ranges.c looks at them).
  *
  * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch`
  * has them; the inference is this project's. */
@@ -133,9 +135,31 @@ static bool leaves_rest(const struct snapshot_passed *self, bool small, unsigned
 {
     if (self->tree->whole[pool])
         return false;
-    if (small)
+    if (small || self->settings.expandable)
         return rest_bytes >= TORCH_MIN_BLOCK_BYTES;
     return bytes < self->settings.max_split_bytes && rest_bytes > TORCH_SMALL_BYTES;
+}
+
+/* ---- pages: rule 8 ---------------------------------------------------------------------- */
+
+#define PAGE       (2 * AR_MIB) /* every page is a multiple of it */
+#define PAGES_MOST (UINT64_C(1) << 22)
+
+static enum ar_status add_pages(struct snapshot_passed *self, uint64_t address, uint64_t bytes,
+                                struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    self->stuck |= bytes / PAGE + self->pages.count > PAGES_MOST;
+    for (uint64_t page = address / PAGE; !self->stuck && !status && page * PAGE < address + bytes;
+         page++)
+        status = ar_map_put(&self->pages, page, 1);
+    return status ? snapshot_passed_no_memory(error) : AR_OK;
+}
+
+static bool is_in_range(const struct snapshot_passed *self, uint64_t address)
+{
+    uint64_t seen;
+    return self->pages.count && ar_map_get(&self->pages, address / PAGE, &seen);
 }
 
 /* ---- segments -------------------------------------------------------------------------- */
@@ -218,6 +242,12 @@ static enum ar_status begin(struct snapshot_passed *self, struct ar_error *error
                                                         .told = area->pool_told};
         status = add_segment(self, &segment, area->stream, area->small, error);
         self->held_bytes += area->bytes;
+        if (area->expandable) {
+            self->segments[i].told = true;
+            self->segments[i].live = false;
+            AR_THEN(status, add_pages(self, area->address, area->bytes, error));
+            continue;
+        }
         AR_THEN(status, lay_out(self, area, &place, error));
     }
     return status;
@@ -407,10 +437,45 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
     self->held_bytes -= record->bytes;
 }
 
+/* Of the blocks of ranges only whether they are pending matters here. */
+static enum ar_status take_in_range(struct snapshot_passed *self,
+                                    const struct snapshot_record *record, struct ar_error *error)
+{
+    if (record->action == SNAPSHOT_FREE_REQUESTED)
+        return ar_map_put(&self->waiting, record->address, 1) ? snapshot_passed_no_memory(error)
+                                                              : AR_OK;
+    if (record->action == SNAPSHOT_FREE_COMPLETED)
+        ar_map_remove(&self->waiting, record->address);
+    return AR_OK;
+}
+
+/* A segment or pages are released, in the run of releases that begins here or goes on. */
+static void join_run(struct snapshot_passed *self, const struct snapshot_record *record,
+                     size_t event)
+{
+    bool segment = record->action == SNAPSHOT_SEGMENT_FREE;
+    if (!self->giving_back) {
+        self->back_from = event;
+        self->back_bytes = self->held_bytes;
+        self->smallest_back = UINT64_MAX;
+        self->back_mixed = self->back_unmaps = false;
+        self->back_stream = record->stream;
+    }
+    if (segment && record->bytes < self->smallest_back)
+        self->smallest_back = record->bytes;
+    self->back_mixed |= record->stream != self->back_stream;
+    self->back_stream = record->stream;
+    self->back_unmaps |= !segment;
+    self->giving_back = true;
+}
+
 static enum ar_status take(struct snapshot_passed *self, const struct snapshot_record *record,
                            size_t event, struct ar_error *error)
 {
-    if (self->giving_back && record->action != SNAPSHOT_SEGMENT_FREE) {
+    bool of_block = record->action == SNAPSHOT_ALLOC || record->action == SNAPSHOT_FREE_REQUESTED ||
+                    record->action == SNAPSHOT_FREE_COMPLETED;
+    if (self->giving_back && record->action != SNAPSHOT_SEGMENT_FREE &&
+        record->action != SNAPSHOT_SEGMENT_UNMAP) {
         enum ar_status status = snapshot_passed_released(self, record, event, error);
         self->giving_back = false;
         if (status)
@@ -418,6 +483,8 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
     } else if (record->action == SNAPSHOT_SEGMENT_ALLOC && self->in_part &&
                self->held_bytes >= self->collects_from)
         AR_TRY(snapshot_passed_collected(self, event, error));
+    if (of_block && is_in_range(self, record->address))
+        return take_in_range(self, record, error);
     switch (record->action) {
     case SNAPSHOT_ALLOC:
         return take_request(self, record, event, error);
@@ -430,19 +497,15 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
     case SNAPSHOT_SEGMENT_ALLOC:
         return take_segment(self, record, event, error);
     case SNAPSHOT_SEGMENT_FREE:
-        if (!self->giving_back || record->bytes < self->smallest_back)
-            self->smallest_back = record->bytes;
-        self->back_mixed =
-            self->giving_back && (self->back_mixed || record->stream != self->back_stream);
-        self->back_stream = record->stream;
-        self->back_from = self->giving_back ? self->back_from : event;
-        self->back_bytes = self->giving_back ? self->back_bytes : self->held_bytes;
-        self->giving_back = true;
+        join_run(self, record, event);
         take_back(self, record, event);
         return AR_OK;
     case SNAPSHOT_SEGMENT_MAP:
+        self->held_bytes += record->bytes;
+        return add_pages(self, record->address, record->bytes, error);
     case SNAPSHOT_SEGMENT_UNMAP:
-        self->stuck = true;
+        join_run(self, record, event);
+        self->held_bytes -= record->bytes;
         return AR_OK;
     default:
         return AR_OK;
@@ -465,6 +528,9 @@ static enum ar_status follow_history(struct snapshot_passed *self, struct ar_err
     for (size_t i = 0; i < world->event_count && !status && !self->stuck; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         self->stuck |= !record;
+        if (record)
+            (void)snapshot_changes_until(&self->changes, self->tree, record->time_us,
+                                         &self->settings);
         status = record ? take(self, record, i, error) : AR_OK;
     }
     if (!status && !self->stuck && self->giving_back)
@@ -477,6 +543,8 @@ static void close_passed(struct snapshot_passed *self)
     if (self->blocks.host)
         ar_range_pool_close(&self->blocks);
     ar_map_close(&self->at);
+    ar_map_close(&self->pages);
+    ar_map_close(&self->waiting);
     ar_map_close(&self->final_at);
     ar_map_close(&self->made_at);
     ar_map_close(&self->opposites);
@@ -545,13 +613,13 @@ static size_t count_private(const struct snapshot_passed *self)
     return count;
 }
 
-/* The settings, as the policy reads them. False if it refuses them. */
-static bool read_settings(const char *conf, struct torch_settings *out)
+/* The settings, as the policy reads them. False if it refuses them. `grows`: segments may grow. */
+static bool read_settings(const char *conf, bool grows, struct torch_settings *out)
 {
     const struct torch_values values = {
         .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
     struct ar_error ignored;
-    return torch_settings_read(&values, out, &ignored) == AR_OK && !out->expandable;
+    return torch_settings_read(&values, out, &ignored) == AR_OK && (grows || !out->expandable);
 }
 
 bool snapshot_is_mempool(const struct snapshot_tree *tree, unsigned pool)
@@ -559,8 +627,34 @@ bool snapshot_is_mempool(const struct snapshot_tree *tree, unsigned pool)
     return pool && pickle_payload(tree->pools[pool]) >> 28 == 0;
 }
 
+/* Whether a block has a rest that these settings would have cut off. */
+static bool keeps_rest(const struct torch_settings *settings, const struct snapshot_area *of,
+                       const struct snapshot_place *place)
+{
+    uint64_t bytes = torch_round(settings, place->requested_bytes);
+    bool ranged = of->expandable || settings->expandable;
+    uint64_t least = of->small || ranged ? TORCH_MIN_BLOCK_BYTES : TORCH_SMALL_BYTES + 1;
+    return place->granted_bytes > bytes && place->granted_bytes - bytes >= least &&
+           (ranged || bytes < settings->max_split_bytes);
+}
+
+/* The same of all settings that were in force. */
+static bool always_keeps_rest(const struct snapshot_tree *tree, const struct snapshot_marks *marks,
+                              struct torch_settings settings, const struct snapshot_area *of,
+                              const struct snapshot_place *place)
+{
+    struct snapshot_changes changes = {.marks = marks};
+    bool keeps = keeps_rest(&settings, of, place);
+    while (keeps && changes.next < marks->count && marks->items[changes.next].has_time) {
+        uint64_t time_us = marks->items[changes.next].time_us;
+        if (snapshot_changes_until(&changes, tree, time_us, &settings))
+            keeps = keeps_rest(&settings, of, place);
+    }
+    return keeps;
+}
+
 void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tree *tree,
-                         const struct torch_settings *settings)
+                         const struct snapshot_marks *marks, const struct torch_settings *settings)
 {
     size_t area = 0;
     for (size_t i = 0; i < world->final_place_count; i++) {
@@ -571,13 +665,9 @@ void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tre
         if (area == world->final_area_count)
             return;
         const struct snapshot_area *of = &world->final_areas[area];
-        uint64_t bytes = torch_round(settings, place->requested_bytes);
-        uint64_t least =
-            of->small || of->expandable ? TORCH_MIN_BLOCK_BYTES : TORCH_SMALL_BYTES + 1;
         if (place->state != SNAPSHOT_INACTIVE && place->size_known && of->pool_told &&
-            snapshot_is_mempool(tree, of->pool) && place->granted_bytes > bytes &&
-            place->granted_bytes - bytes >= least &&
-            (of->expandable || bytes < settings->max_split_bytes))
+            snapshot_is_mempool(tree, of->pool) &&
+            always_keeps_rest(tree, marks, *settings, of, place))
             tree->whole[of->pool] = true;
     }
 }
@@ -593,12 +683,13 @@ static bool has_limit(const struct snapshot_world *world, const struct snapshot_
     return false;
 }
 
-enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                   const char *conf, struct ar_error *error)
+static enum ar_status pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                                 const struct snapshot_marks *marks, const char *conf,
+                                 unsigned new_pools, struct ar_error *error)
 {
     struct torch_settings settings;
-    if (!world->event_count || (world->tells_pools && !world->unknown_pools) || world->has_pages ||
-        !read_settings(conf, &settings))
+    if (!world->event_count || (world->tells_pools && !world->unknown_pools) ||
+        (world->has_pages && !marks->has_conf) || !read_settings(conf, marks->has_conf, &settings))
         return AR_OK;
     struct snapshot_passed *self = calloc(1, sizeof *self);
     if (!self)
@@ -608,12 +699,14 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
     bool several = settings.gc_threshold > 0 || settings.max_split_bytes != UINT64_MAX;
     size_t least = SIZE_MAX;
     unsigned best = 0;
-    snapshot_find_whole(world, tree, &settings);
+    snapshot_find_whole(world, tree, marks, &settings);
     for (unsigned pass = several ? 0 : LAST; pass <= LAST && !status;) {
         unsigned as = pass < LAST ? pass : best;
         *self = (struct snapshot_passed){.world = world,
                                          .tree = tree,
                                          .settings = settings,
+                                         .changes = {.marks = marks},
+                                         .new_pools = new_pools,
                                          .in_part = limited != (as % 2 == 1),
                                          .loose = as >= 2};
         status = tell(self, error);
@@ -634,4 +727,13 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
     }
     free(self);
     return status;
+}
+
+enum ar_status snapshot_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                             const struct snapshot_marks *marks, const char *conf,
+                             struct ar_error *error)
+{
+    size_t named = tree->pool_count;
+    AR_TRY(snapshot_ranges_tell(world, tree, marks, conf, error));
+    return pools_tell(world, tree, marks, conf, (unsigned)(tree->pool_count - named), error);
 }

@@ -52,7 +52,8 @@ struct telling {
     struct snapshot_tree *tree;
     struct range ranges[RANGES_MOST];
     size_t count;
-    struct torch_settings settings;
+    struct torch_settings given, settings; /* at the start; in force */
+    struct snapshot_changes changes;
     struct ar_map uses; /* by the first address of a mapped page: 1 + the number of blocks on it */
     struct ar_host host;
     struct ar_range_pool blocks; /* in use; extra: whether its free is requested */
@@ -65,6 +66,7 @@ struct telling {
     uint8_t unlike[RANGES_MOST][RANGES_MOST / 8]; /* bits: ranges of other pools */
     uint64_t page_steps, steps; /* pages and ranges touched, each below 2^STEPS_BITS */
     size_t named;               /* pools of the snapshot; others are new */
+    struct ar_map pending;      /* blocks of segments whose free is requested, by address */
     size_t giving_since;        /* the first of a run of unmapped pages; NEVER: none */
     bool gave; /* since the last request: it may have waited for frees after its search */
     bool stuck;
@@ -303,6 +305,8 @@ static bool gave_now(const struct telling *self, const struct range *range)
 /* Whether private pools were deleted, and no cache was released. */
 static bool is_deleted(const struct telling *self)
 {
+    if (self->pending.count)
+        return true;
     for (size_t i = 0; i < self->count; i++) {
         const struct range *range = &self->ranges[i];
         bool keeps = range->end == NEVER && range->free_pages && !gave_now(self, range);
@@ -314,9 +318,11 @@ static bool is_deleted(const struct telling *self)
 }
 
 /* Rule 3. */
-static void look_at_rest(struct telling *self)
+static enum ar_status look_at_rest(struct telling *self)
 {
     bool deleted = is_deleted(self);
+    if (deleted)
+        AR_TRY(ar_map_put(&self->world->deletions, self->giving_since, 1));
     for (size_t i = 0; i < self->count; i++) {
         struct range *range = &self->ranges[i];
         bool gave = gave_now(self, range);
@@ -332,6 +338,7 @@ static void look_at_rest(struct telling *self)
     self->giving_since = NEVER;
     self->steps += self->count;
     self->stuck |= self->steps >> STEPS_BITS != 0;
+    return AR_OK;
 }
 
 static enum ar_status take_pages(struct telling *self, const struct snapshot_record *record,
@@ -386,7 +393,7 @@ static enum ar_status take(struct telling *self, const struct snapshot_record *r
 {
     struct range *range;
     if (record->action != SNAPSHOT_SEGMENT_UNMAP && self->giving_since != NEVER)
-        look_at_rest(self);
+        AR_TRY(look_at_rest(self));
     switch (record->action) {
     case SNAPSHOT_SEGMENT_MAP:
         return take_pages(self, record, event);
@@ -397,12 +404,16 @@ static enum ar_status take(struct telling *self, const struct snapshot_record *r
         return take_block(self, record, event);
     case SNAPSHOT_FREE_REQUESTED:
         range = range_at(self, record->stream, record->address, 0);
-        if (range)
-            retire_block(self, range, record->address);
+        if (!range)
+            return ar_map_put(&self->pending, record->address, 1);
+        retire_block(self, range, record->address);
         return AR_OK;
     case SNAPSHOT_FREE_COMPLETED:
         range = range_at(self, record->stream, record->address, 0);
-        return range ? leave_block(self, range, record->address) : AR_OK;
+        if (range)
+            return leave_block(self, range, record->address);
+        ar_map_remove(&self->pending, record->address);
+        return AR_OK;
     default:
         return AR_OK;
     }
@@ -454,6 +465,9 @@ static enum ar_status colour(struct telling *self, size_t at, size_t named, stru
     struct range *range = &self->ranges[at];
     bool taken[SNAPSHOT_POOLS_MOST], whole = range->whole && !range->divided;
     unsigned pool = range->is_not_common || whole;
+    /* What was deleted beside segments, which are not followed here, is no pool of the end. */
+    if (self->changes.marks->has_conf && range->is_not_common && range->end != NEVER)
+        pool = (unsigned)named;
     enum ar_status status = AR_OK;
     find_taken(self, at, taken);
     while (pool < named && (taken[pool] || (whole && !snapshot_is_mempool(self->tree, pool)) ||
@@ -522,19 +536,25 @@ static enum ar_status follow(struct telling *self)
     self->giving_since = NEVER;
     memset(self->unlike, 0, sizeof self->unlike);
     ar_map_close(&self->uses);
+    ar_map_close(&self->pending);
     ar_range_pool_close(&self->blocks);
     ar_range_pool_open(&self->blocks, &self->host);
     self->root = 0;
     self->gave = false;
+    self->settings = self->given;
+    self->changes.next = 0;
     enum ar_status status = begin(self);
     for (size_t i = 0; i < world->event_count && !self->stuck && !status; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         self->of_event[i] = NO_RANGE;
         if (record)
+            (void)snapshot_changes_until(&self->changes, self->tree, record->time_us,
+                                         &self->settings);
+        if (record)
             status = take(self, record, i);
     }
     if (self->giving_since != NEVER)
-        look_at_rest(self);
+        AR_THEN(status, look_at_rest(self));
     take_end(self);
     return status;
 }
@@ -552,7 +572,7 @@ static enum ar_status tell(struct telling *self, struct ar_error *error)
     AR_THEN(status, follow(self));
     if (status)
         return ar_error_set(error, status, "no host memory for the ranges of a snapshot");
-    snapshot_find_whole(world, self->tree, &self->settings);
+    snapshot_find_whole(world, self->tree, self->changes.marks, &self->given);
     if (self->stuck)
         return AR_OK;
     for (size_t i = 0; i < self->count && !status; i++)
@@ -577,7 +597,8 @@ static void read_settings(const char *conf, struct torch_settings *out)
 }
 
 enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                    const char *conf, struct ar_error *error)
+                                    const struct snapshot_marks *marks, const char *conf,
+                                    struct ar_error *error)
 {
     if (!world->event_count || !world->has_pages)
         return AR_OK;
@@ -589,10 +610,12 @@ enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapsho
         self->world = world;
         self->tree = tree;
         self->of_event = of_event;
-        read_settings(conf, &self->settings);
+        self->changes.marks = marks;
+        read_settings(conf, &self->given);
         ar_range_pool_open(&self->blocks, &self->host);
         status = tell(self, error);
         ar_map_close(&self->uses);
+        ar_map_close(&self->pending);
         ar_range_pool_close(&self->blocks);
     }
     free(of_event);

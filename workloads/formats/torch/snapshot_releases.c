@@ -160,6 +160,16 @@ static void take_failure(struct snapshot_passed *self, size_t event)
             self->segments[self->of_event[k]].is_not_common = true;
 }
 
+/* Whether the ranges tell that the run before an event is of deleted pools. */
+static bool deletes_pages(const struct snapshot_passed *self, size_t event)
+{
+    uint64_t seen;
+    for (size_t k = self->back_from; k < event && self->back_unmaps; k++)
+        if (ar_map_get(&self->world->deletions, k, &seen))
+            return true;
+    return false;
+}
+
 /* Segments were released, and these were not: they are neither of the common pool nor of one that
  * ever released any, which a private pool does when the program releases it. `next`: the next
  * entry, `event`; NULL: the end. */
@@ -171,10 +181,12 @@ enum ar_status snapshot_passed_released(struct snapshot_passed *self,
     bool in_request =
         !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
     bool known, deleted;
-    bool in_part = in_request && (self->settings.gc_threshold > 0 ||
-                                  self->settings.max_split_bytes != UINT64_MAX);
+    bool in_part =
+        in_request && !self->back_unmaps &&
+        (self->settings.gc_threshold > 0 || self->settings.max_split_bytes != UINT64_MAX);
     AR_TRY(read_order(self, event, in_part, &deleted, error));
-    if (in_request && !deleted && releases_part(self, next, &known)) {
+    deleted |= deletes_pages(self, event);
+    if (in_request && !deleted && !self->back_unmaps && releases_part(self, next, &known)) {
         if (known && self->back_bytes < self->collects_from)
             self->collects_from = self->back_bytes;
         if (!known && next->action == SNAPSHOT_OOM)
@@ -183,7 +195,7 @@ enum ar_status snapshot_passed_released(struct snapshot_passed *self,
             self->lent = self->of_event[event - 1];
         return known ? snapshot_passed_collected(self, event, error) : AR_OK;
     }
-    if (deleted || self->pending || keeps_common(self))
+    if (deleted || self->pending || self->waiting.count || keeps_common(self))
         return in_part && !deleted && self->smallest_back > TORCH_SMALL_SEGMENT_BYTES
                    ? AR_OK
                    : take_deleted(self, event, error);

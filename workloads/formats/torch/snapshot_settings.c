@@ -131,16 +131,27 @@ static bool is_true(uint64_t value)
     return value == pickle_make(PICKLE_BOOL, 1);
 }
 
+static struct conf text_of(const char *given, char *text, size_t room, struct import_report *report)
+{
+    struct conf conf = {.text = text, .room = room};
+    char clean[400];
+    *text = '\0';
+    field_text(given, clean, sizeof clean);
+    add_text(&conf, clean, report);
+    return conf;
+}
+
+void snapshot_conf_text(const char *given, char *text, size_t room, struct import_report *report)
+{
+    (void)text_of(given, text, room, report);
+}
+
 void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *text, size_t room,
                    struct import_report *report)
 {
-    struct conf conf = {.text = text, .room = room};
+    struct conf conf = text_of(find_text(tree, settings), text, room, report);
     struct snapshot_settings said;
     uint64_t number, value;
-    char clean[400];
-    *text = '\0';
-    field_text(find_text(tree, settings), clean, sizeof clean);
-    add_text(&conf, clean, report);
     snapshot_settings_read(text, &said);
     value = snapshot_get(tree, settings, SNAPSHOT_KEY_expandable_segments);
     if (is_true(value) && !said.expandable_segments)

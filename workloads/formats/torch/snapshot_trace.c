@@ -137,6 +137,9 @@ static enum ar_status append_mark(struct conversion *c, const struct snapshot_ma
     const struct trace_attributes keys = {.device = (uint32_t)mark->device,
                                           .rest = used ? rest : NULL};
     AR_TRY(mark->has_time ? pass_time(c, mark->time_us, error) : AR_OK);
+    if (mark->is_change)
+        return format_event(c->reading, (struct trace_event){.kind = TRACE_NOTE}, NULL,
+                            texts[mark->label], error);
     return format_event(c->reading, (struct trace_event){.kind = TRACE_MARK}, &keys,
                         texts[mark->label], error);
 }

@@ -153,6 +153,8 @@ void snapshot_settings_read(const char *conf, struct snapshot_settings *out);
 /* Writes the settings in `allocator_settings` of a snapshot as the text that a user would have set:
  * that of the environment, and after it what the other fields add to it. "" if there are no
  * settings. What is omitted goes to the report. */
+/* The same of a given text. */
+void snapshot_conf_text(const char *given, char *text, size_t room, struct import_report *report);
 void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *text, size_t room,
                    struct import_report *report);
 
@@ -169,12 +171,15 @@ struct snapshot_mark {
     uint32_t name, stage; /* the same + 1; 0: the key is not written */
     uint32_t order;       /* in the file */
     bool has_time;
+    bool is_change; /* no mark: the label is the text of a note on a change of the allocator */
 };
 
 /* By time; those of one time in the order of the file. A zeroed struct is empty. */
 struct snapshot_marks {
     struct snapshot_mark *items;
     size_t count;
+    bool has_conf;  /* the settings of the start are in `conf` */
+    char conf[512]; /* as annotated; the snapshot has those of its end */
 };
 
 /* Reads the list; items that are no dictionaries are counted in `*left_out`. The words are among
@@ -182,6 +187,19 @@ struct snapshot_marks {
 enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
                                    uint64_t list, uint64_t *left_out, struct ar_error *error);
 void snapshot_marks_close(struct snapshot_marks *marks);
+
+/* Steps through the changes of settings among the marks. */
+struct snapshot_changes {
+    const struct snapshot_marks *marks;
+    size_t next;
+};
+
+struct torch_settings;
+
+/* Applies those that come before an entry at `time_us`; a text that the policy refuses changes
+ * nothing. True: there were some. */
+bool snapshot_changes_until(struct snapshot_changes *self, const struct snapshot_tree *tree,
+                            uint64_t time_us, struct torch_settings *settings);
 
 /* The fields of an annotation. */
 struct snapshot_words {

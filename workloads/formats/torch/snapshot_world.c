@@ -42,6 +42,7 @@ void snapshot_world_close(struct snapshot_world *world)
     free(world->areas.items);
     free(world->places);
     ar_map_close(&world->at);
+    ar_map_close(&world->deletions);
     *world = (struct snapshot_world){0};
 }
 

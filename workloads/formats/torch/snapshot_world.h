@@ -37,11 +37,12 @@ struct snapshot_world {
     struct snapshot_areas areas;   /* at the start */
     struct snapshot_place *places; /* at the start, by address */
     size_t place_count, place_room;
-    struct ar_map at;       /* while going back: place by address */
-    bool tells_pools;       /* the final segments have pools, or they were inferred */
-    uint64_t unknown_pools; /* released segments of an unknown pool */
-    uint64_t private_pools; /* segments inferred to be of private pools */
-    uint64_t unknown_sizes; /* blocks of which the requested bytes are unknown */
+    struct ar_map at;        /* while going back: place by address */
+    struct ar_map deletions; /* events that begin the release of deleted pools' pages alone */
+    bool tells_pools;        /* the final segments have pools, or they were inferred */
+    uint64_t unknown_pools;  /* released segments of an unknown pool */
+    uint64_t private_pools;  /* segments inferred to be of private pools */
+    uint64_t unknown_sizes;  /* blocks of which the requested bytes are unknown */
     uint64_t contradictions;
     uint64_t unmatched_frees;
 };
@@ -82,25 +83,27 @@ enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world 
                               size_t count, const struct snapshot_marks *marks,
                               struct format_reading *reading, struct ar_error *error);
 
-/* Infers the pools of ranges of pages that the snapshot does not name, because all pages of the
- * range were unmapped. Once, after the rewind. `conf`: the settings of the allocator. If nothing
- * can be inferred, nothing changes. HOST_MEMORY; INVALID for too many pools. */
+/* Infers the pools that the snapshot does not name: those of ranges of which all pages were
+ * unmapped, and those of segments. PyTorch 2.0 and earlier versions name no pools, later ones not
+ * those of released segments. Once, after the rewind. `conf`: the settings at the start; `marks`
+ * have their changes. If nothing can be inferred, nothing changes. HOST_MEMORY; INVALID for too
+ * many pools. */
+enum ar_status snapshot_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                             const struct snapshot_marks *marks, const char *conf,
+                             struct ar_error *error);
+/* The part of the ranges. */
 enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                    const char *conf, struct ar_error *error);
-
-/* The same for segments: PyTorch 2.0 and earlier versions name no pools, later ones not those of
- * released segments. */
-enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                   const char *conf, struct ar_error *error);
+                                    const struct snapshot_marks *marks, const char *conf,
+                                    struct ar_error *error);
 
 struct torch_settings;
 
 /* Whether a pool that the snapshot names is a torch.cuda.MemPool: 0,N. That of a graph is N,0. */
 bool snapshot_is_mempool(const struct snapshot_tree *tree, unsigned pool);
 
-/* Which named pools hand out whole blocks, from the state at the end. */
+/* Which named pools hand out whole blocks, from the state at the end. `settings`: at the start. */
 void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tree *tree,
-                         const struct torch_settings *settings);
+                         const struct snapshot_marks *marks, const struct torch_settings *settings);
 
 /* A new pool that the snapshot does not name, by its number from 0. */
 enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
