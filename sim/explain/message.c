@@ -131,6 +131,7 @@ static const char *other_failure(const struct message_text *text)
         {"nocuda-capabledevice", "a CUDA device that was not found"},
         {"isinsufficientforcuda", "a driver that is older than the CUDA runtime"},
         {"sigterm", "a process that was told to end"},
+        {"invalidargument", "a call that was refused for its arguments"},
         {"cublas_status_not_initialized",
          "cuBLAS, which could not start: if the card was full, that "
          "may be why"},

@@ -249,6 +249,8 @@ static const struct message_form bares[] = {
     {"couldnotsplitinputsandretry|retryoom", MESSAGE_SPARK, "", how_spark, 0},
     {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, 0},
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, 0},
+    {"outofmemoryinmemoryspacevmem|outofmemoryinmemoryspacesmem", MESSAGE_JAX, "TPU", NULL,
+     FORM_CHIP},
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, 0},
     {"causedbyinsufficientsharedmemory|insufficientsharedmemory(shm)|"
      "unabletoopensharedmemoryobject|"
@@ -367,10 +369,10 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
  * Words for a card may stand between. */
 static bool is_feared(const struct message_text *text, size_t at)
 {
-    static const char *const words[] = {"notrun",   "neverrun",   "mayrun",  "canrun", "mightrun",
-                                        "couldrun", "wouldrun",   "willrun", "avoid",  "avoiding",
-                                        "prevent",  "preventing", "if",      "unless", "incase",
-                                        "incaseof", "whena"};
+    static const char *const words[] = {"notrun",   "neverrun", "yourun",     "mayrun",  "canrun",
+                                        "mightrun", "couldrun", "wouldrun",   "willrun", "avoid",
+                                        "avoiding", "prevent",  "preventing", "if",      "unless",
+                                        "incase",   "incaseof", "whena"};
     static const char *const between[] = {"outof", "cuda", "gpu", "device",
                                           "video", "the",  "an",  "any"};
     for (size_t i = 0; i < sizeof between / sizeof *between; i++)
@@ -437,11 +439,12 @@ static bool names_other_error(const struct message_text *text, size_t from, size
     return false;
 }
 
-/* Whether the words are one of several causes, or a guess. */
+/* Whether the words are one of several causes, a guess, or advice. */
 static bool is_guess(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {"potential", "possibl", "maybe",    "mightbe",
-                                        "mayhave",   "perhaps", "probably", NULL};
+                                        "mayhave",   "perhaps", "probably", "otherwise",
+                                        "avoid",     "prevent", "unless",   NULL};
     size_t from = at;
     while (from > 0 && at - from < NEAR_CHARACTERS &&
            !(text->gaps[from] == MESSAGE_GAP_LINE && text->chars[from - 1] == '.'))

@@ -508,18 +508,12 @@ bool message_text_ends(const struct message_text *self, const char *words, size_
 
 bool message_text_other_reason(const struct message_text *self, size_t at)
 {
-    static const char *const reasons[] = {":nocuda-capabledevice",
-                                          ":norocm-capabledevice",
-                                          ":cudadriverversion",
-                                          ":cuda_error_no_device",
-                                          ":cuda_error_not_init",
-                                          ":initializationerror",
-                                          ":driverisnotinit",
-                                          ":drivernotinit",
-                                          ":invaliddevice",
-                                          ":operationnotpermit",
-                                          ":anillegalmemory",
-                                          ":unspecifiedlaunch",
-                                          NULL};
+    static const char *const reasons[] = {":nocuda-capabledevice", ":norocm-capabledevice",
+                                          ":cudadriverversion",    ":cuda_error_no_device",
+                                          ":cuda_error_not_init",  ":initializationerror",
+                                          ":driverisnotinit",      ":drivernotinit",
+                                          ":invaliddevice",        ":operationnotpermit",
+                                          ":invalidargument",      ":anillegalmemory",
+                                          ":unspecifiedlaunch",    NULL};
     return message_text_any(self, reasons, at, at + 60);
 }

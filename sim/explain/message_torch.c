@@ -153,6 +153,8 @@ static void read_use(const struct window *window)
     } else {
         self_at = find_this(self, processes, count);
         self->process_guessed = self_at < count;
+        for (unsigned i = 0; i < count; i++)
+            self->process_guessed |= !processes[i].known; /* that may be this one */
         if (self_at < count)
             *process = processes[self_at];
     }
