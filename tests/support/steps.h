@@ -17,7 +17,8 @@
  * **Rig.** `open SPEC on MEMORY`: MEMORY is a simulated device (`sim:..`, which sim_test_open
  * opens), `pinned sim:..` for its pinned memory, or `fake [cap=N] [pages=N] [total=N] [adjacent=0]
  * [next=N]` for a fake backing; `skip BYTES` moves its next address. `device sim:..`: a device
- * without a policy.
+ * without a policy; `device cuda..`: one over the stand-in for the driver, whose calls are counted
+ * in `driver.FUNCTION`, what it holds in `held.THING`; `driver_fails FUNCTION` once.
  *
  * **Policy.** `alloc NAME BYTES [stream=N] [align=N] [pool=N] [may_fail] [upper] [captured] [plain]
  * [own] [last_resort] [no_split]`; `free NAME.. [stream=N]` (without a stream: that of the
@@ -26,7 +27,7 @@
  *
  * **Device.** `kernel STREAM NS`, `advance NS`, `sync [STREAM]`, `record EVENT STREAM`, `wait
  * STREAM EVENT`, `used ADDRESS BYTES STREAM EVENT`, `handed_out ADDRESS BYTES STREAM EVENT
- * [order]`, `race TEXT`, `outside BYTES`, `segment_of ADDRESS`, `requested`, `mark`, `profile
+ * [order]`, `race TEXT`, `outside BYTES`, `segment_of ADDRESS`, `requested`, `mark NAME`, `profile
  * TEXT`, `costs_of TEXT`.
  *
  * **Backing.** `segment NAME BYTES`, `segment_free ADDRESS`, `reserve NAME BYTES`, `refuse_reserve

@@ -27,6 +27,7 @@ static const struct {
                  {"peak_physical", offsetof(struct ar_device_counters, peak_physical_bytes)},
                  {"outside_bytes", offsetof(struct ar_device_counters, outside_bytes)},
                  {"ranges", offsetof(struct ar_device_counters, segments_made)},
+                 {"readings", offsetof(struct ar_device_counters, clock_readings)},
                  {"races", offsetof(struct ar_device_counters, races)},
                  {"pinned_bytes", offsetof(struct ar_device_counters, pinned_bytes)}},
   of_fake[] = {{"held", offsetof(struct fake_backing, held_bytes)},
@@ -85,7 +86,7 @@ static bool figure_of_calls(const struct ar_device *device, const char *name, ui
     return all;
 }
 
-static bool figure_of_memory(const struct steps *s, const char *name, uint64_t *value)
+static bool figure_of_memory(struct steps *s, const char *name, uint64_t *value)
 {
     uint64_t used = 0, reserved = 0, free = 0, total = 0;
     if (!s->backing)
@@ -103,6 +104,8 @@ static bool figure_of_memory(const struct steps *s, const char *name, uint64_t *
         *value = reserved;
     else if (s->device && strcmp(name, "now") == 0)
         *value = s->device->ops->now(s->device);
+    else if (s->device && strncmp(name, "mark_ns.", 8) == 0 && steps_find(s, name + 8))
+        *value = s->device->ops->mark_ns(s->device, steps_find(s, name + 8)->value);
     else if (s->device && strcmp(name, "idle") == 0)
         *value = s->device->ops->idle_at(s->device);
     else if (s->device && strcmp(name, "capacity") == 0)
@@ -124,7 +127,7 @@ static bool figure_of_memory(const struct steps *s, const char *name, uint64_t *
     return true;
 }
 
-bool steps_figure(const struct steps *s, const char *name, uint64_t *value)
+bool steps_figure(struct steps *s, const char *name, uint64_t *value)
 {
     const struct fake_backing *fake = s->device ? NULL : &fake_rig_backing;
     if (name[0] >= 'A' && name[0] <= 'D' && !name[1])
@@ -141,7 +144,7 @@ bool steps_figure(const struct steps *s, const char *name, uint64_t *value)
             return true;
     }
     return figure_of_policy(s, name, value) || figure_of_memory(s, name, value) ||
-           steps_run_figure(name, value);
+           steps_run_figure(name, value) || (s->card && steps_card_figure(name, value));
 }
 
 static void check(struct steps *s)
@@ -181,7 +184,11 @@ void steps_close_rig(struct steps *s)
         if (s->device && !s->misused && s->device->ops->problem(s->device)[0])
             steps_wrong(s, "%s", s->device->ops->problem(s->device));
     }
-    ar_device_close(s->device);
+    if (s->card)
+        steps_card_close(s->device);
+    else
+        ar_device_close(s->device);
+    s->card = false;
     s->device = NULL;
     s->backing = NULL;
     s->policy = NULL;
@@ -216,7 +223,8 @@ static void open_device(struct steps *s)
     size_t length = strcspn(s->at += strspn(s->at, " "), " ");
     snprintf(spec, sizeof spec, "%.*s", (int)length, s->at);
     s->at += length;
-    s->device = sim_test_open(spec);
+    s->card = strncmp(spec, "cuda", 4) == 0;
+    s->device = s->card ? steps_card_open(spec) : sim_test_open(spec);
     s->backing = s->pinned ? s->device->pinned : s->device->backing;
 }
 
@@ -518,8 +526,9 @@ static void read_numbers(struct steps *s, uint64_t *numbers, size_t count)
     X(outside, 1, backed(s, s->device->ops->outside(s->device, a[0])))                             \
     X(skip, 1, fake_rig_backing.next += a[0])                                                      \
     X(requested, 0, s->device->ops->requested(s->device))                                          \
-    X(mark, 0, steps_answered(s, s->device->ops->mark(s->device)))                                 \
+    X(mark, 0, steps_new(s)->value = s->device->ops->mark(s->device))                              \
     X(profile, 0, steps_is_text(s, s->device->props.profile, true))                                \
+    X(driver_fails, 0, steps_card_fail(steps_rest(s)))                                             \
     X(costs_of, 0,                                                                                 \
       steps_is_text(s, *s->device->props.costs_of ? s->device->props.costs_of : "none", true))     \
     X(refuse_reserve, 1, refuse(s, a[0]))                                                          \

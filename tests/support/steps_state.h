@@ -39,7 +39,7 @@ struct steps {
     struct ar_backing *backing;
     struct policy_rig rig;
     struct ar_policy *policy; /* NULL: a device alone */
-    bool pinned, misused;
+    bool pinned, misused, card;
     uint64_t event;
     char host_byte; /* for copies from and to the host */
 };
@@ -59,6 +59,7 @@ uint32_t steps_stream(struct steps *s);
 struct thing *steps_thing(struct steps *s);
 struct thing *steps_new(struct steps *s);
 struct thing *steps_make(struct steps *s, const char *name);
+struct thing *steps_find(struct steps *s, const char *name); /* NULL: there is none */
 
 /* Compares with what the line expects: a status and its sentence, a number, a text. */
 void steps_is_status(struct steps *s, enum ar_status status, enum ar_status wanted,
@@ -70,9 +71,16 @@ void steps_answered(struct steps *s, uint64_t got);
 void steps_is_text(struct steps *s, const char *got, bool whole);
 
 /* steps_ops.c: a figure by its name; the operation that the line begins with, if any. */
-bool steps_figure(const struct steps *s, const char *name, uint64_t *value);
+bool steps_figure(struct steps *s, const char *name, uint64_t *value);
 bool steps_operation(struct steps *s);
 void steps_close_rig(struct steps *s);
+
+/* steps_card.c: a device over the stand-in for the driver, if both are built, else the case is
+ * skipped. */
+struct ar_device *steps_card_open(const char *spec);
+void steps_card_close(struct ar_device *device);
+bool steps_card_figure(const char *name, uint64_t *value);
+void steps_card_fail(const char *name);
 
 /* steps_run.c: the same of whole runs; forgets the last run and the events. */
 bool steps_run_operation(struct steps *s);
