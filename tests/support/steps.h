@@ -42,7 +42,7 @@
  * and WORKLOAD a spec, a path, `events a,0,8 f,0 ..`, or `events` alone: those that lines `event
  * a,0,8 ..` added (`no_events` begins anew). Words: stop (at the first failure), at-once, recorded
  * (frees), timed (recorded host time), unit=N, pinned=SPEC. Then metrics stand under their names,
- * null ones as `max`, ratios as `millionths.NAME`; and `passed`, `failed_event`, `failed_bytes`,
+ * null ones as `max`, ratios as `millionths.NAME`; and `passed`, `steps`, `failed_event`, `failed_bytes`,
  * `rows`, `row.N.FIELD`, `samples`, `sample.N.FIELD`. `cause NAME`.
  *
  * **Results.** An operation must return OK. `-> STATUS [TEXT]` expects another status, whose

@@ -242,6 +242,8 @@ bool steps_run_figure(const char *name, uint64_t *value)
         *value = last.result.passed;
     else if (strcmp(name, "rows") == 0)
         *value = last.row_count;
+    else if (strcmp(name, "steps") == 0)
+        *value = last.result.steps;
     else if (strcmp(name, "samples") == 0)
         *value = last.sample_count;
     else if (strcmp(name, "failed_event") == 0)
