@@ -42,8 +42,12 @@
  * and WORKLOAD a spec, a path, `events a,0,8 f,0 ..`, or `events` alone: those that lines `event
  * a,0,8 ..` added (`no_events` begins anew). Words: stop (at the first failure), at-once, recorded
  * (frees), timed (recorded host time), unit=N, pinned=SPEC. Then metrics stand under their names,
- * null ones as `max`, ratios as `millionths.NAME`; and `passed`, `steps`, `failed_event`, `failed_bytes`,
- * `rows`, `row.N.FIELD`, `samples`, `sample.N.FIELD`. `cause NAME`.
+ * null ones as `max`, ratios as `millionths.NAME`; and `passed`, `steps`, `failed_event`,
+ * `failed_bytes`, `rows`, `row.N.FIELD`, `samples`, `sample.N.FIELD`. `cause NAME`.
+ *
+ * **Generators.** `pull WORKLOAD` reads it to its end and sums it up (gen_rig.h): `gen.events`,
+ * `gen.live`, .., and of a step `gen.N.live` (at its end), `gen.N.peak`, `gen.N.outside`,
+ * `gen.N.bin.LOG2`.
  *
  * **Results.** An operation must return OK. `-> STATUS [TEXT]` expects another status, whose
  * sentence holds TEXT. `-> VALUE` is the number that it answers; of an alloc the address, and

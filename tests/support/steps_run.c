@@ -1,5 +1,6 @@
 /* Whole runs in steps: `run POLICY on DEVICE .. of WORKLOAD`, and the figures of the last one. */
 #include "tests/support/experiment_rig.h"
+#include "tests/support/gen_rig.h"
 #include "tests/support/rig.h"
 #include "tests/support/steps_state.h"
 #include "tests/support/tiny_trace.h"
@@ -224,8 +225,59 @@ static bool address_of(const char *name, uint64_t *value)
     return true;
 }
 
+static struct gen_rig_sums sums; /* of the last generator that was pulled */
+
+static void pull(struct steps *s)
+{
+    CLOSED(close_trace) struct trace_source *source = gen_rig_open(steps_rest(s));
+    gen_rig_pull(source, &sums);
+}
+
+static const struct field of_gen[] = {{"live", offsetof(struct gen_rig_sums, live_bytes)},
+                                      {"peak_live", offsetof(struct gen_rig_sums, peak_live_bytes)},
+                                      {"outside", offsetof(struct gen_rig_sums, outside_bytes)},
+                                      FIELD(gen_rig_sums, events),
+                                      FIELD(gen_rig_sums, allocs),
+                                      FIELD(gen_rig_sums, probes),
+                                      FIELD(gen_rig_sums, frees),
+                                      FIELD(gen_rig_sums, kernels),
+                                      FIELD(gen_rig_sums, kernel_ns),
+                                      FIELD(gen_rig_sums, steps),
+                                      FIELD(gen_rig_sums, free_requests),
+                                      FIELD(gen_rig_sums, uses),
+                                      FIELD(gen_rig_sums, waits),
+                                      FIELD(gen_rig_sums, syncs),
+                                      FIELD(gen_rig_sums, trims),
+                                      FIELD(gen_rig_sums, streams)};
+
+/* gen.FIELD; gen.STEP.live, .peak, .outside, .bin.LOG2. */
+static bool gen_figure(const char *name, uint64_t *value)
+{
+    char *dot;
+    size_t step = strtoul(name, &dot, 10) % GEN_RIG_STEPS;
+    if (dot == name)
+        for (size_t i = 0; i < COUNT(of_gen); i++)
+            if (strcmp(name, of_gen[i].name) == 0) {
+                memcpy(value, (const char *)&sums + of_gen[i].offset, sizeof *value);
+                return true;
+            }
+    if (strcmp(dot, ".live") == 0)
+        *value = sums.step_live_bytes[step];
+    else if (strcmp(dot, ".peak") == 0)
+        *value = sums.step_peak_bytes[step];
+    else if (strcmp(dot, ".outside") == 0)
+        *value = sums.step_outside_bytes[step];
+    else if (strncmp(dot, ".bin.", 5) == 0)
+        *value = sums.bin_bytes[step][strtoul(dot + 5, NULL, 10) % GEN_RIG_BINS];
+    else
+        return false;
+    return true;
+}
+
 bool steps_run_figure(const char *name, uint64_t *value)
 {
+    if (strncmp(name, "gen.", 4) == 0)
+        return gen_figure(name + 4, value);
     if (!last.there)
         return false;
     if (strncmp(name, "row.", 4) == 0 && strcmp(strrchr(name, '.'), ".address") == 0)
@@ -259,6 +311,8 @@ bool steps_run_operation(struct steps *s)
 {
     if (steps_take(s, "run"))
         run(s);
+    else if (steps_take(s, "pull"))
+        pull(s);
     else if (steps_take(s, "event"))
         add_event(s);
     else if (steps_take(s, "no_events"))
