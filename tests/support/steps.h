@@ -45,6 +45,10 @@
  * null ones as `max`, ratios as `millionths.NAME`; and `passed`, `steps`, `failed_event`,
  * `failed_bytes`, `rows`, `row.N.FIELD`, `samples`, `sample.N.FIELD`. `cause NAME`.
  *
+ * **Searches.** `find_capacity POLICY on DEVICE of WORKLOAD`: `capacity.FIELD`, `gap.N.FIELD`.
+ * `explain ..`, or `explain_failure ..` without what would help: `explain.FIELD`, `index.NAME` in
+ * millionths, `pin.N.FIELD` of pinning blocks, `tag TEXT`, `pinning_tag TEXT`, `helps SPEC`.
+ *
  * **Generators.** `pull WORKLOAD` reads it to its end and sums it up (gen_rig.h): `gen.events`,
  * `gen.live`, .., and of a step `gen.N.live` (at its end), `gen.N.peak`, `gen.N.outside`,
  * `gen.N.bin.LOG2`.

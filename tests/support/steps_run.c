@@ -1,4 +1,6 @@
 /* Whole runs in steps: `run POLICY on DEVICE .. of WORKLOAD`, and the figures of the last one. */
+#include "sim/explain/explain.h"
+#include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/rig.h"
@@ -120,27 +122,73 @@ static void run_fake(struct steps *s, const struct wanted *wanted)
     steps_ended(s, status, status ? error.text : "");
 }
 
+/* The experiment of the line; the caller closes it. */
+static void open_experiment(struct steps *s, const struct wanted *wanted, struct ar_spec *pinned,
+                            struct experiment_rig *real)
+{
+    const char *events = read_events(s);
+    if (events)
+        experiment_rig_over(real, wanted->policy, wanted->device, tiny_trace(events));
+    else
+        experiment_rig_open(real, wanted->policy, wanted->device, steps_rest(s));
+    if (wanted->pinned[0]) {
+        assert_ok(ar_spec_parse(wanted->pinned, pinned, &test_error));
+        real->experiment.pinned = pinned;
+    }
+    real->experiment.frees = wanted->frees;
+    real->experiment.host = wanted->host;
+    real->experiment.stop_on_failure = wanted->stop;
+}
+
 static void run_experiment(struct steps *s, const struct wanted *wanted)
 {
     CLOSED(experiment_rig_close) struct experiment_rig real;
     struct ar_spec pinned = {0};
-    const char *events = read_events(s);
-    if (events)
-        experiment_rig_over(&real, wanted->policy, wanted->device, tiny_trace(events));
-    else
-        experiment_rig_open(&real, wanted->policy, wanted->device, steps_rest(s));
-    if (wanted->pinned[0]) {
-        assert_ok(ar_spec_parse(wanted->pinned, &pinned, &test_error));
-        real.experiment.pinned = &pinned;
-    }
+    open_experiment(s, wanted, &pinned, &real);
     const struct observer observer = {.row = keep_row, .sample = keep_sample};
-    real.experiment.observer = events ? &observer : NULL;
-    real.experiment.frees = wanted->frees;
-    real.experiment.host = wanted->host;
-    real.experiment.stop_on_failure = wanted->stop;
+    real.experiment.observer = &observer;
     experiment_rig_run(&real);
     last.result = real.result;
     ar_spec_close(&pinned);
+}
+
+/* `capacity` and `explain`, whose results stay until the next one. */
+static struct capacity_result capacity;
+static struct explain_result explained;
+
+static void find_capacity(struct steps *s)
+{
+    CLOSED(experiment_rig_close) struct experiment_rig real;
+    const struct wanted wanted = read_wanted(s);
+    open_experiment(s, &wanted, NULL, &real);
+    capacity_result_close(&capacity);
+    assert_ok(capacity_find(&real.experiment, 1, &capacity, &test_error));
+}
+
+static void explain(struct steps *s, bool whole)
+{
+    CLOSED(experiment_rig_close) struct experiment_rig real;
+    const struct wanted wanted = read_wanted(s);
+    open_experiment(s, &wanted, NULL, &real);
+    explain_result_close(&explained);
+    assert_ok(whole ? explain_run(&real.experiment, 2, &explained, &test_error)
+                    : explain_failure(&real.experiment, &explained, &test_error));
+    last.result.cause = explained.cause;
+    last.result.passed = explained.passed;
+    last.there = true;
+}
+
+/* `helps SPEC`: 2 if it is a setting of the program's own allocator, 1 if another policy, 0 if it
+ * does not help. */
+static void helps(struct steps *s)
+{
+    uint64_t found = 0;
+    char spec[LINE];
+    read_word(s, spec);
+    for (size_t i = 0; i < explained.rerun_count; i++)
+        if (strcmp(explained.reruns[i].candidate.spec, spec) == 0)
+            found = 1 + explained.reruns[i].candidate.own;
+    steps_answered(s, found);
 }
 
 static void run(struct steps *s)
@@ -178,12 +226,12 @@ static bool metric_figure(const char *name, bool millionths, uint64_t *value)
 
 #define FIELD(type, name)                                                                          \
     {                                                                                              \
-#name, offsetof(struct type, name)                                                         \
+#name, offsetof(struct type, name), sizeof(((struct type *)0)->name)                       \
     }
 
 static const struct field {
     const char *name;
-    size_t offset;
+    size_t offset, bytes;
 } of_rows[] = {FIELD(replay_row, event),
                FIELD(replay_row, id),
                FIELD(replay_row, requested_bytes),
@@ -208,7 +256,8 @@ static bool element(const char *name, const struct field *fields, size_t field_c
     size_t index = strtoul(name, &dot, 10);
     for (size_t i = 0; *dot == '.' && index < count && i < field_count; i++)
         if (strcmp(dot + 1, fields[i].name) == 0) {
-            memcpy(value, (const char *)base + index * bytes + fields[i].offset, sizeof *value);
+            *value = 0;
+            memcpy(value, (const char *)base + index * bytes + fields[i].offset, fields[i].bytes);
             return true;
         }
     return false;
@@ -233,22 +282,23 @@ static void pull(struct steps *s)
     gen_rig_pull(source, &sums);
 }
 
-static const struct field of_gen[] = {{"live", offsetof(struct gen_rig_sums, live_bytes)},
-                                      {"peak_live", offsetof(struct gen_rig_sums, peak_live_bytes)},
-                                      {"outside", offsetof(struct gen_rig_sums, outside_bytes)},
-                                      FIELD(gen_rig_sums, events),
-                                      FIELD(gen_rig_sums, allocs),
-                                      FIELD(gen_rig_sums, probes),
-                                      FIELD(gen_rig_sums, frees),
-                                      FIELD(gen_rig_sums, kernels),
-                                      FIELD(gen_rig_sums, kernel_ns),
-                                      FIELD(gen_rig_sums, steps),
-                                      FIELD(gen_rig_sums, free_requests),
-                                      FIELD(gen_rig_sums, uses),
-                                      FIELD(gen_rig_sums, waits),
-                                      FIELD(gen_rig_sums, syncs),
-                                      FIELD(gen_rig_sums, trims),
-                                      FIELD(gen_rig_sums, streams)};
+static const struct field of_gen[] = {
+    {"live", offsetof(struct gen_rig_sums, live_bytes), 8},
+    {"peak_live", offsetof(struct gen_rig_sums, peak_live_bytes), 8},
+    {"outside", offsetof(struct gen_rig_sums, outside_bytes), 8},
+    FIELD(gen_rig_sums, events),
+    FIELD(gen_rig_sums, allocs),
+    FIELD(gen_rig_sums, probes),
+    FIELD(gen_rig_sums, frees),
+    FIELD(gen_rig_sums, kernels),
+    FIELD(gen_rig_sums, kernel_ns),
+    FIELD(gen_rig_sums, steps),
+    FIELD(gen_rig_sums, free_requests),
+    FIELD(gen_rig_sums, uses),
+    FIELD(gen_rig_sums, waits),
+    FIELD(gen_rig_sums, syncs),
+    FIELD(gen_rig_sums, trims),
+    FIELD(gen_rig_sums, streams)};
 
 /* gen.FIELD; gen.STEP.live, .peak, .outside, .bin.LOG2. */
 static bool gen_figure(const char *name, uint64_t *value)
@@ -274,10 +324,90 @@ static bool gen_figure(const char *name, uint64_t *value)
     return true;
 }
 
+static const struct field of_capacity[] = {FIELD(capacity_result, live_peak_bytes),
+                                           FIELD(capacity_result, first_pass_bytes),
+                                           FIELD(capacity_result, safe_bytes),
+                                           FIELD(capacity_result, no_flush_bytes),
+                                           FIELD(capacity_result, no_retry_bytes),
+                                           FIELD(capacity_result, runs),
+                                           FIELD(capacity_result, gap_count)},
+                          of_gaps[] = {FIELD(capacity_gap, from_bytes),
+                                       FIELD(capacity_gap, to_bytes)},
+                          of_explained[] = {FIELD(explain_result, event),
+                                            FIELD(explain_result, id),
+                                            FIELD(explain_result, bytes),
+                                            FIELD(explain_result, step),
+                                            FIELD(explain_result, kind),
+                                            FIELD(explain_result, totals.live_bytes),
+                                            FIELD(explain_result, ladder.again),
+                                            FIELD(explain_result, ladder.obtainable_bytes),
+                                            FIELD(explain_result, ladder.cached_bytes),
+                                            FIELD(explain_result, ladder.same_bytes),
+                                            FIELD(explain_result, ladder.other_bytes),
+                                            {"servable_none",
+                                             offsetof(struct explain_result, servable_bytes), 8},
+                                            FIELD(explain_result, capacity_bytes),
+                                            FIELD(explain_result, limit_bytes),
+                                            FIELD(explain_result, free_blocks),
+                                            FIELD(explain_result, free_block_bytes),
+                                            FIELD(explain_result, largest_free_block_bytes),
+                                            FIELD(explain_result, largest_same_bytes),
+                                            FIELD(explain_result, largest_other_bytes),
+                                            FIELD(explain_result, stretch_blocks),
+                                            FIELD(explain_result, stretch_live_bytes),
+                                            FIELD(explain_result, pinning_block_count),
+                                            FIELD(explain_result, live_peak_bytes),
+                                            FIELD(explain_result, rerun_count),
+                                            FIELD(explain_result, pool_limit_bytes),
+                                            FIELD(explain_result, pool_limit_passes),
+                                            FIELD(explain_result, can_trim),
+                                            FIELD(explain_result, more_capacity_bytes)},
+                          of_pins[] = {FIELD(explain_pinning_block, bytes),
+                                       FIELD(explain_pinning_block, event),
+                                       FIELD(explain_pinning_block, age_events),
+                                       FIELD(explain_pinning_block, age_bytes),
+                                       FIELD(explain_pinning_block, free_bytes),
+                                       FIELD(explain_pinning_block, in_stretch)},
+                          of_indices[] = {FIELD(explain_indices, external),
+                                          FIELD(explain_indices, unusable),
+                                          FIELD(explain_indices, fragmentation)};
+
+/* NAME.FIELD or NAME.N.FIELD of one struct, or of an array of them. */
+static bool one(const char *name, const char *prefix, const struct field *fields, size_t count,
+                const void *base, uint64_t *value)
+{
+    char text[NAME];
+    size_t length = strlen(prefix);
+    if (strncmp(name, prefix, length) != 0)
+        return false;
+    snprintf(text, sizeof text, "0.%s", name + length);
+    return element(text, fields, count, base, 1, 0, value);
+}
+
+static bool search_figure(const char *name, uint64_t *value)
+{
+    double real;
+    if (strncmp(name, "gap.", 4) == 0)
+        return element(name + 4, of_gaps, COUNT(of_gaps), capacity.gaps, capacity.gap_count,
+                       sizeof *capacity.gaps, value);
+    if (strncmp(name, "pin.", 4) == 0)
+        return element(name + 4, of_pins, COUNT(of_pins), explained.pinning_blocks,
+                       explained.pinning_block_count, sizeof *explained.pinning_blocks, value);
+    if (one(name, "index.", of_indices, COUNT(of_indices), &explained.indices, value)) {
+        memcpy(&real, value, sizeof real);
+        *value = (uint64_t)(real * 1e6 + 0.5);
+        return true;
+    }
+    return one(name, "capacity.", of_capacity, COUNT(of_capacity), &capacity, value) ||
+           one(name, "explain.", of_explained, COUNT(of_explained), &explained, value);
+}
+
 bool steps_run_figure(const char *name, uint64_t *value)
 {
     if (strncmp(name, "gen.", 4) == 0)
         return gen_figure(name + 4, value);
+    if (search_figure(name, value))
+        return true;
     if (!last.there)
         return false;
     if (strncmp(name, "row.", 4) == 0 && strcmp(strrchr(name, '.'), ".address") == 0)
@@ -313,6 +443,18 @@ bool steps_run_operation(struct steps *s)
         run(s);
     else if (steps_take(s, "pull"))
         pull(s);
+    else if (steps_take(s, "find_capacity"))
+        find_capacity(s);
+    else if (steps_take(s, "explain"))
+        explain(s, true);
+    else if (steps_take(s, "explain_failure"))
+        explain(s, false);
+    else if (steps_take(s, "helps"))
+        helps(s);
+    else if (steps_take(s, "tag"))
+        steps_is_text(s, explained.tag, true);
+    else if (steps_take(s, "pinning_tag"))
+        steps_is_text(s, explained.pinning_blocks[0].tag, true);
     else if (steps_take(s, "event"))
         add_event(s);
     else if (steps_take(s, "no_events"))
@@ -327,5 +469,9 @@ bool steps_run_operation(struct steps *s)
 void steps_run_begin(void)
 {
     last.there = false;
+    capacity_result_close(&capacity);
+    explain_result_close(&explained);
+    capacity = (struct capacity_result){0};
+    explained = (struct explain_result){0};
     last.events[last.events_length = 0] = '\0';
 }

@@ -1,9 +1,9 @@
-/* The search for capacities, compared with brute force: every multiple of 2 MiB. */
+/* The search for capacities, compared with brute force: every multiple of 2 MiB. Known ones:
+ * tests/steps/explain. */
 #include "sim/search/search.h"
 #include "tests/support/amount.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
-#include "tests/support/tiny_trace.h"
 
 #define UNIT   (2 * AR_MIB)
 #define POINTS 512
@@ -124,103 +124,4 @@ TEST(the_number_of_workers_changes_nothing)
     }
     capacity_result_close(&one);
     capacity_result_close(&many);
-}
-
-/* Edges between coarse points are found to 2 MiB. */
-TEST(edges_are_refined)
-{
-    struct capacity_result found;
-    capacity_of("direct", "linear_ramp:live=1", 2, &found);
-    assert_int_equal(found.live_peak_bytes, 640 * AR_MIB);
-    assert_int_equal(found.first_pass_bytes, 640 * AR_MIB);
-    assert_int_equal(found.safe_bytes, 640 * AR_MIB);
-    assert_int_equal(found.no_flush_bytes, 640 * AR_MIB); /* all capacities, the first one too */
-    assert_int_equal(found.no_retry_bytes, 640 * AR_MIB);
-    assert_int_equal(found.gap_count, 0);
-    capacity_result_close(&found);
-    /* 512 MiB of 8 MiB blocks, every second freed, then 16 MiB: nothing fits between. */
-    capacity_of("first-fit", "checkerboard", 2, &found);
-    assert_int_equal(found.safe_bytes, 528 * AR_MIB);
-    capacity_result_close(&found);
-}
-
-/* A small program passes at the first segments of the policy, which are larger than four times its
- * live peak. */
-TEST(a_small_program_passes_somewhere)
-{
-    struct capacity_result found;
-    capacity_of("torch", "random:events=20,target=64KiB,min=1KiB,max=16KiB", 2, &found);
-    assert_int_equal(found.first_pass_bytes, 2 * AR_MIB);
-    capacity_result_close(&found);
-    capacity_of("torch", "random:events=6,target=2MiB,min=1100KiB,max=1200KiB", 2, &found);
-    assert_true(found.live_peak_bytes < 3 * AR_MIB);
-    assert_int_equal(found.first_pass_bytes, 20 * AR_MIB);
-    assert_int_equal(found.safe_bytes, 20 * AR_MIB);
-    capacity_result_close(&found);
-}
-
-static void capacity_of_events(const char *policy, const char *events,
-                               struct capacity_result *found)
-{
-    CLOSED(experiment_rig_close) struct experiment_rig rig;
-    experiment_rig_over(&rig, policy, "sim", tiny_trace(events));
-    if (capacity_find(&rig.experiment, 1, found, &rig.error))
-        fail_msg("%s", rig.error.text);
-}
-
-/* Blocks of 502 and 498 MiB, the first freed, then 504 MiB: 1504 MiB are needed, between two points
- * of the grid that are 6 MiB apart. */
-TEST(the_last_two_mib_are_found)
-{
-    CLOSED(capacity_result_close) struct capacity_result found;
-    capacity_of_events("first-fit", "a,0,526385152 a,1,522190848 f,0 a,2,528482304", &found);
-    assert_int_equal(found.live_peak_bytes, 1002 * AR_MIB);
-    assert_int_equal(found.first_pass_bytes, 1504 * AR_MIB);
-    assert_int_equal(found.safe_bytes, 1504 * AR_MIB);
-}
-
-/* 2 and 1 MiB, the first freed, then 3 MiB behind them: the second point of the grid. And 502 MiB
- * that PyTorch caches while it asks for 600: without flush both must fit, between two points. */
-TEST(edges_at_the_begin_and_without_flush)
-{
-    struct capacity_result found;
-    capacity_of_events("first-fit", "a,0,2097152 a,1,1048576 f,0 a,2,3145728", &found);
-    assert_int_equal(found.live_peak_bytes, 4 * AR_MIB);
-    assert_int_equal(found.first_pass_bytes, 6 * AR_MIB);
-    capacity_result_close(&found);
-    capacity_of_events("torch", "a,0,526385152 f,0 a,1,629145600", &found);
-    assert_int_equal(found.first_pass_bytes, 600 * AR_MIB);
-    assert_int_equal(found.no_flush_bytes, 1102 * AR_MIB);
-    assert_int_equal(found.no_retry_bytes, 1102 * AR_MIB);
-    capacity_result_close(&found);
-}
-
-/* TensorFlow leaves 225 MiB to the system, from 2 GiB on 1800 MiB: 560 MiB are served below, and
- * not up to the end of the grid at four times the live peak. So no capacity of it is safe. */
-TEST(a_gap_up_to_the_end_leaves_no_safe_capacity)
-{
-    CLOSED(capacity_result_close) struct capacity_result found;
-    capacity_of_events("growth", "a,0,587202560 f,0", &found);
-    assert_in_range(found.first_pass_bytes, 785 * AR_MIB, 790 * AR_MIB);
-    assert_int_equal(found.gap_count, 1);
-    assert_int_equal(found.gaps[0].from_bytes, 2048 * AR_MIB);
-    assert_int_equal(found.gaps[0].to_bytes, 2240 * AR_MIB);
-    assert_int_equal(found.safe_bytes, 0);
-}
-
-TEST(an_adaptive_workload_is_written_down_once)
-{
-    CLOSED(capacity_result_close) struct capacity_result found;
-    capacity_of("direct", "robson", 2, &found);
-    assert_true(found.safe_bytes >= found.live_peak_bytes);
-    assert_true(found.runs > 1);
-}
-
-TEST(a_policy_within_its_own_limit_may_never_pass)
-{
-    CLOSED(capacity_result_close) struct capacity_result found;
-    capacity_of("growth:limit=100MiB", "linear_ramp:live=1", 1, &found);
-    assert_int_equal(found.first_pass_bytes, 0);
-    assert_int_equal(found.safe_bytes, 0);
-    assert_int_equal(found.gap_count, 0);
 }
