@@ -207,6 +207,7 @@ class Run:
         self.product = digest(*product)
         everything = [path.read_bytes() for path in sorted((tree / "tests").rglob("*.[ch]"))]
         self.cases = {path.name: path.read_bytes() for path in sorted((tree / "tests" / "unit" / "cases").glob("*"))}
+        self.cases |= {f"steps/{path.name}": path.read_bytes() for path in sorted((tree / "tests" / "steps").glob("*"))}
         everything += self.cases.values()
         everything += [path.read_bytes() for path in sorted((tree / "tests" / "cli").rglob("*")) if path.is_file()]
         self.everything = digest(self.product, *everything)
@@ -219,7 +220,7 @@ class Run:
                 text = path.read_bytes()
                 own = path.stem.removeprefix("test_")
                 return digest(text, *(rows for case, rows in self.cases.items()
-                                      if case == own or f'"{case}"'.encode() in text))
+                                      if case == own or case.startswith(own + "/") or f'"{case}"'.encode() in text))
         return ""
 
     def file(self, name):
