@@ -14,11 +14,12 @@
  * the policy has reserved. When the section ends, or another rig is opened, no host or device
  * memory may be left.
  *
- * **Rig.** `open SPEC on MEMORY`: MEMORY is a simulated device (`sim:..`, which sim_test_open
- * opens), `pinned sim:..` for its pinned memory, or `fake [cap=N] [pages=N] [total=N] [adjacent=0]
- * [next=N]` for a fake backing; `skip BYTES` moves its next address. `device sim:..`: a device
- * without a policy; `device cuda..`: one over the stand-in for the driver, whose calls are counted
- * in `driver.FUNCTION`, what it holds in `held.THING`; `driver_fails FUNCTION` once.
+ * **Rig.** `open SPEC on MEMORY`: MEMORY is a simulated device (`sim:.. [without_copies]
+ * [pages=N]`, which sim_test_open opens), `pinned sim:..` for its pinned memory, or `fake [cap=N]
+ * [pages=N] [total=N] [adjacent=0] [next=N]` for a fake backing; `skip BYTES` moves its next
+ * address. `device sim:..`: a device without a policy; `device cuda..`: one over the stand-in for
+ * the driver, whose calls are counted in `driver.FUNCTION`, what it holds in `held.THING`;
+ * `driver_fails FUNCTION` once.
  *
  * **Policy.** `alloc NAME BYTES [stream=N] [align=N] [pool=N] [may_fail] [upper] [captured] [plain]
  * [own] [last_resort] [no_split]`; `free NAME.. [stream=N]` (without a stream: that of the
@@ -30,13 +31,13 @@
  * [order]`, `race TEXT`, `outside BYTES`, `segment_of ADDRESS`, `requested`, `mark NAME`, `profile
  * TEXT`, `costs_of TEXT`.
  *
- * **Backing.** `segment NAME BYTES`, `segment_free ADDRESS`, `reserve NAME BYTES`, `refuse_reserve
- * N` (the next N), `release ADDRESS`, `create NAME BYTES`, `destroy HANDLE`, `map ADDRESS HANDLE`,
- * `access ADDRESS BYTES`, `unmap ADDRESS BYTES`, `copy TO FROM BYTES`, `copy_out FROM BYTES`,
- * `copy_in TO BYTES`, `fence NAME STREAM`, `done NAME`, `await NAME`, `order STREAM NAME`,
- * `pool_open [threshold=N] [most=N] [follow] [opportunistic] [internal]`, `pool_alloc NAME BYTES
- * STREAM`, `pool_free ADDRESS STREAM`, `pool_trim KEEP`, `misuse TEXT`. `-> at ADDRESS`: of what
- * was made.
+ * **Backing.** `segment NAME BYTES`, `segment_free ADDRESS`, `reserve NAME BYTES`, `release
+ * ADDRESS`, `create NAME BYTES`, `destroy HANDLE`, `map ADDRESS HANDLE`, `access ADDRESS BYTES`,
+ * `unmap ADDRESS BYTES`, `copy TO FROM BYTES`, `copy_out FROM BYTES`, `copy_in TO BYTES`, `fence
+ * NAME STREAM`, `done NAME`, `await NAME`, `order STREAM NAME`, `pool_open [threshold=N] [most=N]
+ * [follow] [opportunistic] [internal]`, `pool_alloc NAME BYTES STREAM`, `pool_free ADDRESS STREAM`,
+ * `pool_trim KEEP`, `misuse TEXT`. `-> at ADDRESS`: of what was made. Of a policy: `refuse_reserve
+ * N` (its next N reservations), `another_takes` (what is free after a copy; `copies` counts them).
  *
  * **Runs.** `run POLICY on DEVICE [WORD..] of WORKLOAD`, where DEVICE is a spec or `fake [cap=N]`,
  * and WORKLOAD a spec, a path, `events a,0,8 f,0 ..`, or `events` alone: those that lines `event

@@ -118,6 +118,8 @@ static bool figure_of_memory(struct steps *s, const char *name, uint64_t *value)
         *value = s->device->failed;
     else if (s->device && strcmp(name, "bad_input") == 0)
         *value = s->device->bad_input;
+    else if (strcmp(name, "copies") == 0)
+        *value = s->copies;
     else if (strcmp(name, "adjacent") == 0)
         *value = s->backing->adjacent;
     else if (strcmp(name, "page") == 0)
@@ -173,7 +175,8 @@ static void backed(struct steps *s, enum ar_status status)
 void steps_close_rig(struct steps *s)
 {
     if (s->policy) {
-        check(s);
+        if (!s->stopped)
+            check(s);
         if (s->device) /* a policy is destroyed when the device has no work */
             s->device->ops->sync(s->device, UINT32_MAX);
         steps_is_equal(s, policy_rig_close(&s->rig), 0);
@@ -192,7 +195,8 @@ void steps_close_rig(struct steps *s)
     s->device = NULL;
     s->backing = NULL;
     s->policy = NULL;
-    s->pinned = s->misused = false;
+    s->pinned = s->misused = s->another_takes = s->stopped = false;
+    s->copies = s->refusals = 0;
     for (size_t i = 0; i < s->thing_count; i++)
         s->things[i].live = false;
 }
@@ -234,6 +238,15 @@ static void step_device(struct steps *s)
     open_device(s);
 }
 
+static enum ar_status before_call(struct relay *relay, enum relay_hook hook)
+{
+    struct steps *s = (struct steps *)((char *)relay - offsetof(struct steps, relay));
+    s->copies += hook == RELAY_COPY;
+    if (hook == RELAY_RESERVE && s->refusals)
+        return s->refusals--, AR_REFUSED;
+    return hook == RELAY_CREATE && s->copies && s->another_takes ? AR_REFUSED : AR_OK;
+}
+
 static void step_open(struct steps *s)
 {
     char spec[LINE];
@@ -248,7 +261,13 @@ static void step_open(struct steps *s)
         open_fake(s);
     else
         open_device(s);
-    enum ar_status status = policy_rig_open(&s->rig, spec, s->backing, 0);
+    s->relay.before = before_call;
+    relay_open(&s->relay, s->backing);
+    if (steps_take(s, "without_copies"))
+        s->relay.ops.copy = NULL;
+    if (steps_take(s, "pages="))
+        s->relay.base.page_bytes = steps_value(s);
+    enum ar_status status = policy_rig_open(&s->rig, spec, &s->relay.base, 0);
     s->policy = s->rig.policy;
     steps_ended(s, status, s->rig.error.text);
     if (status) {
@@ -314,6 +333,8 @@ static void step_alloc(struct steps *s)
     }
     if (status == AR_OK || status == AR_NO_MEMORY)
         check(s);
+    else
+        s->stopped = true;
     bool arrow = steps_take(s, "->");
     if (arrow && !steps_at_end(s) && isupper((unsigned char)s->at[0]) &&
         isupper((unsigned char)s->at[1])) {
@@ -442,27 +463,6 @@ MAKES(reserve, ar_backing_reserve(s->backing, bytes, &got))
 MAKES(create, ar_backing_create(s->backing, bytes, &got))
 MAKES(pool_alloc, s->backing->ops->pool_alloc(s->backing, bytes, steps_stream(s), &got))
 
-static const struct ar_backing_ops *own_ops;
-static uint64_t refusals; /* of the next reservations */
-
-static enum ar_status reserve_or_refuse(struct ar_backing *backing, uint64_t bytes,
-                                        uint64_t *address)
-{
-    return refusals && refusals-- ? AR_REFUSED : own_ops->reserve(backing, bytes, address);
-}
-
-static void refuse(struct steps *s, uint64_t count)
-{
-    static struct ar_backing_ops ops;
-    refusals = count;
-    if (s->backing->ops == &ops)
-        return;
-    own_ops = s->backing->ops;
-    ops = *own_ops;
-    ops.reserve = reserve_or_refuse;
-    s->backing->ops = &ops;
-}
-
 static void step_fence(struct steps *s)
 {
     struct thing *thing = steps_new(s);
@@ -525,13 +525,14 @@ static void read_numbers(struct steps *s, uint64_t *numbers, size_t count)
     X(used, 4, s->device->ops->used(s->device, a[0], a[1], (uint32_t)a[2], a[3]))                  \
     X(outside, 1, backed(s, s->device->ops->outside(s->device, a[0])))                             \
     X(skip, 1, fake_rig_backing.next += a[0])                                                      \
+    X(another_takes, 0, s->another_takes = true)                                                   \
     X(requested, 0, s->device->ops->requested(s->device))                                          \
     X(mark, 0, steps_new(s)->value = s->device->ops->mark(s->device))                              \
     X(profile, 0, steps_is_text(s, s->device->props.profile, true))                                \
     X(driver_fails, 0, steps_card_fail(steps_rest(s)))                                             \
     X(costs_of, 0,                                                                                 \
       steps_is_text(s, *s->device->props.costs_of ? s->device->props.costs_of : "none", true))     \
-    X(refuse_reserve, 1, refuse(s, a[0]))                                                          \
+    X(refuse_reserve, 1, s->refusals = a[0])                                                       \
     X(segment_free, 1, backed(s, ar_backing_segment_free(s->backing, a[0])))                       \
     X(release, 1, backed(s, ar_backing_release(s->backing, a[0])))                                 \
     X(destroy, 1, backed(s, ar_backing_destroy(s->backing, a[0])))                                 \

@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_STEPS_STATE_H
 #define TESTS_SUPPORT_STEPS_STATE_H
 
+#include "allocators/relay.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/test.h"
 
@@ -40,8 +41,12 @@ struct steps {
     struct policy_rig rig;
     struct ar_policy *policy; /* NULL: a device alone */
     bool pinned, misused, card;
+    bool stopped; /* a request ended with a status that stops a run */
     uint64_t event;
-    char host_byte; /* for copies from and to the host */
+    struct relay relay;        /* between the policy and its memory */
+    uint64_t copies, refusals; /* copies so far; of the next reservations */
+    bool another_takes;        /* another process takes what is free after a copy */
+    char host_byte;            /* for copies from and to the host */
 };
 
 /* The test fails, at the line that runs. */
