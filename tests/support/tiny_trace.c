@@ -98,21 +98,25 @@ static void append(struct trace_memory *memory, char *line)
     char *rest = line[1] == ',' ? line + 2 : line + 1;
     const char *text = *line == 'm' || *line == '!' ? rest : NULL;
     fields(&event, *line, &rest);
-    if (*line == 'm' && !strcmp(text, "step"))
-        event.flags = TRACE_STEP;
     bool any = !text && keys(rest, &attributes);
     assert_ok(trace_memory_append(memory, &event, any ? &attributes : NULL, text, &test_error));
 }
 
-struct trace_source *tiny_trace(const char *events)
+enum ar_status tiny_trace_open(const char *events, struct trace_source **out,
+                               struct ar_error *error)
 {
     const struct trace_info info = {.name = "tiny", .format = "text", .complete = true};
     struct trace_memory *memory = trace_memory_create(&info);
-    struct trace_source *source;
     char *copy = strdup(events), *save = NULL;
     for (char *line = strtok_r(copy, " \n", &save); line; line = strtok_r(NULL, " \n", &save))
         append(memory, line);
     free(copy);
-    assert_ok(trace_memory_open(memory, &source, &test_error));
+    return trace_memory_open(memory, out, error);
+}
+
+struct trace_source *tiny_trace(const char *events)
+{
+    struct trace_source *source;
+    assert_ok(tiny_trace_open(events, &source, &test_error));
     return source;
 }

@@ -10,4 +10,8 @@
  * The caller closes it. */
 struct trace_source *tiny_trace(const char *events);
 
+/* The same, where the events may be such that no trace has them. */
+enum ar_status tiny_trace_open(const char *events, struct trace_source **out,
+                               struct ar_error *error);
+
 #endif

@@ -83,39 +83,13 @@ static const char fragmented[] = HEAD "a,0,500,tag=noise\n"
 
 TRACE_TEST(answers_are_known)
 {
-    static const struct {
-        const char *until, *policy, *device, *text, *answer;
-    } cases[] = {
-        {"cause=fragmentation", "first-fit", SMALL_CARD, fragmented,
-         "a,0,33554432\na,1,16777216\nf,0\na,2,67108864\n"},
-        /* one request that no card of that size can serve */
-        {"fails", "first-fit", SMALL_CARD, HEAD "a,0,1000\na,1,200000001\nf,0\na,2,3\nm,step\n",
-         "a,0,134217728\n"},
-        {"cause=capacity", "torch", SMALL_CARD,
-         HEAD "a,0,1000\na,1,200000001\nf,0\na,2,3\nm,step\n", "a,0,134217728\n"},
-        /* a probe may fail: only the request counts */
-        {"fails", "first-fit", SMALL_CARD, HEAD "p,0,900000001\na,1,200000001\n",
-         "a,0,134217728\n"},
-        {"peak_live_bytes>=1000", "first-fit", SMALL_CARD,
-         HEAD "a,0,600\na,1,10\nf,1\na,2,500\nf,0\nf,2\n", "a,0,512\na,1,512\n"},
-        {"peak_live_bytes>2KiB", "first-fit", SMALL_CARD, HEAD "a,0,1000\na,1,1100\na,2,3\nf,0\n",
-         "a,0,1024\na,1,2048\n"},
-        {"allocs<=3", "first-fit", SMALL_CARD, HEAD "a,0,1000\nf,0\n", ""},
-        {"frees>1", "first-fit", SMALL_CARD, HEAD "a,0,1\nf,0\na,1,3\nf,1\na,2,4\nr,2\nf,2\n",
-         "a,0,2\nf,0\na,1,4\nf,1\n"},
-        /* the lower free block is large enough, the upper fits; nothing needs to be above */
-        {"differs(first-fit,best-fit)", "null", SMALL_CARD,
-         HEAD "a,0,9\na,1,4096\na,2,16\na,3,1024\na,4,16\nf,1\nf,3\na,5,1000\nf,0\n",
-         "a,0,4096\na,1,16\na,2,1024\nf,0\nf,2\na,3,512\n"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 4) {
         struct setting setting;
         struct minimize_result result;
-        set(&setting, cases[i].until, cases[i].policy, cases[i].device);
-        char *answer = smallest(*state, &setting, cases[i].text, &result);
-        if (strcmp(answer, cases[i].answer) != 0)
-            fail_msg("%s of %s: %s", cases[i].until, cases[i].policy, answer);
-        free(answer);
+        set(&setting, row.field[0], row.field[1], SMALL_CARD);
+        FREED char *answer = smallest(*state, &setting, row.field[2], &result);
+        if (strcmp(answer, row.field[3]) != 0)
+            fail_msg("%s of %s: %s", row.field[0], row.field[1], answer);
         unset(&setting);
     }
 }

@@ -1,51 +1,17 @@
 /* The trace in memory, and the check that every reader uses. */
 #include "tests/support/test.h"
+#include "tests/support/tiny_trace.h"
 #include "workloads/trace/trace.h"
 
-struct step {
-    struct trace_event event;
-    const char *text;
-};
-
-static enum ar_status open_steps(const struct step *steps, size_t count, struct trace_source **out,
-                                 struct ar_error *error)
-{
-    struct trace_info info = {.name = "made", .complete = true};
-    struct trace_memory *memory = trace_memory_create(&info);
-    assert_non_null(memory);
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(trace_memory_append(memory, &steps[i].event, NULL, steps[i].text, error),
-                         AR_OK);
-    return trace_memory_open(memory, out, error);
-}
-
-#define ALLOC(n, bytes)                                                                            \
-    {                                                                                              \
-        {.kind = TRACE_ALLOC, .id = (n), .value = (bytes)}, NULL                                   \
-    }
-#define FREE(n)                                                                                    \
-    {                                                                                              \
-        {.kind = TRACE_FREE_COMPLETED, .id = (n)}, NULL                                            \
-    }
-#define FREE_REQUESTED(n)                                                                          \
-    {                                                                                              \
-        {.kind = TRACE_FREE_REQUESTED, .id = (n), .stream = TRACE_NO_STREAM}, NULL                 \
-    }
-#define MARK(label)                                                                                \
-    {                                                                                              \
-        {.kind = TRACE_MARK}, (label)                                                              \
-    }
 TEST(slots_are_used_again)
 {
-    static const struct step steps[] = {ALLOC(0, 10), ALLOC(1, 20), FREE(0), ALLOC(2, 5),
-                                        MARK("step"), FREE(2),      FREE(1), ALLOC(3, 0)};
     static const uint32_t slots[] = {0, 1, 0, 0, 0, 0, 1, 1};
-    CLOSED(close_trace) struct trace_source *source;
-    assert_ok(open_steps(steps, COUNT(steps), &source, &test_error));
+    CLOSED(close_trace)
+    struct trace_source *source = tiny_trace("a,0,10 a,1,20 f,0 a,2,5 m,step f,2 f,1 a,3,0");
     const struct trace_event *events;
     size_t count;
     assert_ok(trace_next(source, &events, &count, &test_error));
-    assert_int_equal(count, COUNT(steps));
+    assert_int_equal(count, COUNT(slots));
     for (size_t i = 0; i < count; i++)
         assert_int_equal(events[i].slot, slots[i]);
     assert_int_equal(events[2].flags, TRACE_WHOLE);
@@ -63,73 +29,35 @@ TEST(slots_are_used_again)
     assert_int_equal(count, 0);
     assert_ok(trace_rewind(source, &test_error));
     assert_ok(trace_next(source, &events, &count, &test_error));
-    assert_int_equal(count, COUNT(steps));
+    assert_int_equal(count, COUNT(slots));
 }
 
 /* Without a completion in the whole trace, a free request frees the slot; otherwise it does not. */
 TEST(free_requested_and_slots)
 {
-    static const struct step final[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1),
-                                        FREE_REQUESTED(1)};
-    static const struct step split[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1), FREE(0),
-                                        FREE_REQUESTED(1)};
-    struct trace_source *source;
-    assert_ok(open_steps(final, COUNT(final), &source, &test_error));
-    assert_int_equal(source->info.slots, 1);
-    assert_false(source->info.has_split_frees);
-    trace_close(source);
-    assert_ok(open_steps(split, COUNT(split), &source, &test_error));
-    assert_int_equal(source->info.slots, 2);
-    assert_true(source->info.has_split_frees);
-    trace_close(source);
+    CLOSED(close_trace) struct trace_source *final = tiny_trace("a,0,1 r,0 a,1,1 r,1");
+    CLOSED(close_trace) struct trace_source *split = tiny_trace("a,0,1 r,0 a,1,1 f,0 r,1");
+    assert_int_equal(final->info.slots, 1);
+    assert_false(final->info.has_split_frees);
+    assert_int_equal(split->info.slots, 2);
+    assert_true(split->info.has_split_frees);
 }
 
-static void refused(const struct step *steps, size_t count, const char *part)
+static enum ar_status open_events(const char *events, struct ar_error *error)
 {
-    struct trace_source *source = NULL;
-    struct ar_error error;
-    assert_int_equal(open_steps(steps, count, &source, &error), AR_INVALID);
-    if (!strstr(error.text, part))
-        fail_msg("\"%s\" is not in \"%s\"", part, error.text);
+    struct trace_source *source;
+    return tiny_trace_open(events, &source, error);
 }
 
 TEST(invalid_events_are_refused)
 {
-    static const struct step unknown[] = {ALLOC(0, 1), FREE(1)};
-    static const struct step twice[] = {ALLOC(0, 1), FREE(0), FREE(0)};
-    static const struct step reused[] = {ALLOC(0, 1), FREE(0), ALLOC(0, 1)};
-    static const struct step ahead[] = {ALLOC(1, 1)};
-    static const struct step huge[] = {ALLOC(0, TRACE_BYTES_LIMIT)};
-    static const struct step sum[] = {
-        ALLOC(0, TRACE_BYTES_LIMIT - 1),
-        ALLOC(1, TRACE_BYTES_LIMIT - 1),
-        ALLOC(2, TRACE_BYTES_LIMIT - 1),
-        ALLOC(3, TRACE_BYTES_LIMIT - 1),
-        ALLOC(4, TRACE_BYTES_LIMIT - 1),
-        ALLOC(5, TRACE_BYTES_LIMIT - 1),
-        ALLOC(6, TRACE_BYTES_LIMIT - 1),
-        ALLOC(7, TRACE_BYTES_LIMIT - 1),
-        ALLOC(8, 8),
-    };
-    static const struct step gone[] = {ALLOC(0, 1), FREE_REQUESTED(0), FREE_REQUESTED(0)};
-    static const struct step time[] = {{{.kind = TRACE_TIME, .value = 5}, NULL},
-                                       {{.kind = TRACE_TIME, .value = 4}, NULL}};
-    static const struct step wait[] = {{{.kind = TRACE_WAIT, .value = 5}, NULL}};
-    static const struct step stream[] = {{{.kind = TRACE_KERNEL, .stream = 65536}, NULL}};
-    static const struct step kind[] = {{{.kind = 15}, NULL}};
-    static const struct step label[] = {MARK("a,b")};
-    refused(unknown, COUNT(unknown), "made: event 1: no block of id 1");
-    refused(twice, COUNT(twice), "event 2: block 0 was freed before this");
-    refused(reused, COUNT(reused), "event 2: id 0 was used before");
-    refused(ahead, COUNT(ahead), "event 0: id 1 is ahead");
-    refused(huge, COUNT(huge), "event 0: 1152921504606846976 bytes");
-    refused(sum, COUNT(sum), "event 8: the requests come to 2^63 bytes");
-    refused(gone, COUNT(gone), "event 2: the free of block 0 was requested before this");
-    refused(time, COUNT(time), "event 1: the time goes back");
-    refused(wait, COUNT(wait), "event 0: a stream waits for event 5");
-    refused(stream, COUNT(stream), "event 0: stream 65536");
-    refused(kind, COUNT(kind), "event 0: there is no event of kind 15");
-    refused(label, COUNT(label), "event 0: a mark has a label");
+    cases_refused("trace_memory", __func__, open_events);
+    struct trace_source *source;
+    struct trace_memory *memory = trace_memory_create(&(struct trace_info){.name = "made"});
+    assert_ok(
+        trace_memory_append(memory, &(struct trace_event){.kind = 15}, NULL, NULL, &test_error));
+    assert_says(trace_memory_open(memory, &source, &test_error), AR_INVALID,
+                "made: event 0: there is no event of kind 15");
 }
 
 TEST(keys_are_kept_once_and_in_order)
@@ -170,13 +98,10 @@ TEST(keys_that_cannot_be_written_are_refused)
 
 TEST(a_copy_is_the_same_trace)
 {
-    static const struct step steps[] = {ALLOC(0, 10), MARK("warm"), FREE_REQUESTED(0),
-                                        ALLOC(1, 5),  FREE(0),      MARK("step")};
-    struct trace_source *first, *second;
-    assert_ok(open_steps(steps, COUNT(steps), &first, &test_error));
+    CLOSED(close_trace)
+    struct trace_source *first = tiny_trace("a,0,10 m,warm r,0 a,1,5 f,0 m,step");
+    CLOSED(close_trace) struct trace_source *second;
     assert_ok(trace_memory_copy(first, &second, &test_error));
     assert_memory_equal(first->info.sha256, second->info.sha256, 32);
-    assert_int_equal(second->info.events, COUNT(steps));
-    trace_close(first);
-    trace_close(second);
+    assert_int_equal(second->info.events, 6);
 }
