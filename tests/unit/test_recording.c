@@ -56,167 +56,115 @@ static char *make(struct trace_rig *rig, bool died, struct recording_counts *cou
     return text;
 }
 
-static void makes(struct trace_rig *rig, const char *wanted, struct recording_counts *counts)
+/* "alloc 100 address=4096 bytes=10": a record and its time. */
+static struct spool_record record_of(char *line)
 {
-    FREED char *text = make(rig, false, counts);
-    assert_string_equal(text, wanted);
-}
-
-#define ALLOC(time, at, size)                                                                      \
-    {                                                                                              \
-        .time_ns = time, .kind = SPOOL_ALLOC, .address = at, .bytes = size                         \
+    static const char *const kinds[SPOOL_KIND_COUNT] = {
+        [SPOOL_ALLOC] = "alloc",     [SPOOL_FREE] = "free",   [SPOOL_CREATE] = "create",
+        [SPOOL_RELEASE] = "release", [SPOOL_UNMAP] = "unmap", [SPOOL_EVENT] = "event",
+        [SPOOL_EVENT_GONE] = "gone", [SPOOL_WAIT] = "wait",   [SPOOL_LAUNCH] = "launch",
+        [SPOOL_KERNEL] = "kernel"};
+    struct spool_record record = {0};
+    char *word = strtok(line, " ");
+    for (uint8_t kind = 0; kind < SPOOL_KIND_COUNT; kind++)
+        if (kinds[kind] && strcmp(kinds[kind], word) == 0)
+            record.kind = kind;
+    assert_true(record.kind != SPOOL_NONE);
+    record.time_ns = strtoull(strtok(NULL, " "), NULL, 10);
+    while ((word = strtok(NULL, " "))) {
+        uint64_t value = strtoull(strchr(word, '=') + 1, NULL, 10);
+        switch (*word) {
+        case 'a':
+            record.address = value;
+            break;
+        case 'b':
+            record.bytes = value;
+            break;
+        case 's':
+            record.stream = value;
+            break;
+        case 'o':
+            record.other = value;
+            break;
+        case 'c':
+            record.correlation = (uint32_t)value;
+            break;
+        case 'g': /* of a graph */
+            record.outer_correlation = (uint32_t)value;
+            break;
+        case 'r':
+            record.result = (int32_t)value;
+            break;
+        case 'f':
+            record.free_bytes = value;
+            break;
+        default:
+            fail_msg("%s", word);
+        }
     }
-#define FREE(time, at)                                                                             \
-    {                                                                                              \
-        .time_ns = time, .kind = SPOOL_FREE, .address = at                                         \
+    return record;
+}
+
+/* Spools as text: "spool NAME PROCESS THREAD STARTED", and a line for each record. */
+static void write_spools(struct trace_rig *rig, char *text)
+{
+    struct sheet sheet = {0};
+    char name[32] = "", *save = NULL;
+    size_t count = 0;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (strncmp(line, "spool ", 6) != 0) {
+            sheet.records[count++] = record_of(line);
+            continue;
+        }
+        if (name[0])
+            write_sheet(rig, name, &sheet, 0);
+        sheet = (struct sheet){0};
+        count = 0;
+        if (sscanf(line, "spool %31s %d %d %" SCNu64, name, &sheet.process, &sheet.thread,
+                   &sheet.started_ns) != 4)
+            fail_msg("%s", line);
     }
-
-/* One thread frees while the other gets the address: the free began first, although it ended, and
- * was written, last. */
-TRACE_TEST(threads_are_ordered)
-{
-    struct recording_counts counts;
-    const struct sheet one = {
-        .process = 7,
-        .thread = 7,
-        .started_ns = 1,
-        .records = {ALLOC(100, 4096, 10), ALLOC(400, 8192, 30), FREE(200, 4096)}};
-    const struct sheet two = {
-        .process = 7, .thread = 8, .started_ns = 1, .records = {ALLOC(300, 4096, 20)}};
-    write_sheet(*state, "b", &one, 0);
-    write_sheet(*state, "a", &two, 0);
-    makes(*state,
-          "t,0\na,0,10\n!,alloc,4096\nt,100\nf,0\nt,200\na,1,20,thread=1\n!,alloc,4096\nt,300\n"
-          "a,2,30\n!,alloc,8192\n",
-          &counts);
-    assert_int_equal(counts.allocs, 3);
-    assert_int_equal(counts.frees, 1);
-    assert_int_equal(counts.threads, 2);
-    assert_int_equal(counts.processes, 1);
-    assert_int_equal(counts.reused, 0);
+    write_sheet(rig, name, &sheet, 0);
 }
 
-/* Another process with the same number and addresses has its own blocks and streams. */
-TRACE_TEST(processes_are_separate)
+/* The counts that are not 0. */
+static void print_counts(const struct recording_counts *counts, char *text, size_t bytes)
 {
-    struct recording_counts counts;
-    const struct sheet first = {
-        .process = 7, .started_ns = 1, .records = {ALLOC(100, 4096, 10), FREE(500, 4096)}};
-    const struct sheet second = {
-        .process = 7, .started_ns = 2, .records = {ALLOC(200, 4096, 20), FREE(300, 4096)}};
-    write_sheet(*state, "z", &first, 0);
-    write_sheet(*state, "a", &second, 0);
-    makes(*state,
-          "t,0\na,0,10\n!,alloc,4096\nt,100\na,1,20,1,tenant=1\n!,alloc,4096\nt,200\n"
-          "f,1,tenant=1\nt,400\nf,0\n",
-          &counts);
-    assert_int_equal(counts.processes, 2);
+#define COUNTED(name)                                                                              \
+    {                                                                                              \
+#name, counts->name                                                                        \
+    }
+    const struct {
+        const char *name;
+        uint64_t count;
+    } all[] = {COUNTED(allocs),           COUNTED(frees),         COUNTED(failed_allocs),
+               COUNTED(failed_frees),     COUNTED(unknown_frees), COUNTED(reused),
+               COUNTED(pinned),           COUNTED(managed),       COUNTED(mappings),
+               COUNTED(dropped_waits),    COUNTED(kernels),       COUNTED(untimed_kernels),
+               COUNTED(unplaced_kernels), COUNTED(lost),          COUNTED(processes),
+               COUNTED(threads)};
+    size_t used = 0;
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i].count)
+            used += (size_t)snprintf(text + used, bytes - used, "%s %" PRIu64 "\n", all[i].name,
+                                     all[i].count);
 }
 
-/* Physical memory has a number from its creation to its release; a handle of which no creation was
- * recorded has none. */
-TRACE_TEST(physical_memory_is_created_and_released)
+/* Blocks of cases: spools, the trace, and the counts. A first line "died": with a failure that
+ * ended the program. */
+TEST(spools_become_traces)
 {
-    struct recording_counts counts;
-    const struct sheet sheet = {
-        .process = 7,
-        .started_ns = 1,
-        .records = {{.time_ns = 100, .kind = SPOOL_CREATE, .other = 55, .bytes = 4096},
-                    {.time_ns = 200, .kind = SPOOL_RELEASE, .other = 66},
-                    {.time_ns = 300, .kind = SPOOL_RELEASE, .other = 55},
-                    {.time_ns = 400, .kind = SPOOL_CREATE, .other = 55, .bytes = 8192}}};
-    write_sheet(*state, "a", &sheet, 0);
-    makes(*state,
-          "t,0\n!,physical_alloc,0,4096\nt,200\n!,physical_free,0\nt,300\n"
-          "!,physical_alloc,1,8192\n",
-          &counts);
-}
-
-TRACE_TEST(oddities_are_counted)
-{
-    struct recording_counts counts;
-    const struct sheet sheet = {
-        .process = 1,
-        .records = {
-            ALLOC(10, 4096, 10),
-            ALLOC(20, 4096, 20), /* the free of the first was not recorded */
-            FREE(30, 8192),      /* not in use */
-            FREE(40, 0),         /* NULL */
-            {.time_ns = 50, .kind = SPOOL_FREE, .address = 4096, .result = 1}, /* refused */
-            {.time_ns = 60, .kind = SPOOL_ALLOC, .bytes = 5, .result = 2, .free_bytes = 3},
-            {.time_ns = 70, .kind = SPOOL_ALLOC, .bytes = 6, .result = 700},
-            {.time_ns = 80, .kind = SPOOL_ALLOC, .bytes = 0, .result = 1},
-            {.time_ns = 90, .kind = SPOOL_UNMAP, .address = 1 << 20, .bytes = 1 << 20},
-        }};
-    write_sheet(*state, "a", &sheet, 0);
-    makes(*state,
-          "t,0\na,0,10\n!,alloc,4096\nt,10\nf,0\na,1,20\n!,alloc,4096\nt,20\n"
-          "!,unknown_free,8192\nt,50\np,2,5\n!,oom,3\nr,2\nt,60\np,3,6\n"
-          "!,failed,700\nr,3\nt,80\n!,segment_unmap,1048576,1048576,0\n",
-          &counts);
-    assert_int_equal(counts.reused, 1);
-    assert_int_equal(counts.unknown_frees, 2);
-    assert_int_equal(counts.failed_frees, 1);
-    assert_int_equal(counts.failed_allocs, 3);
-}
-
-TRACE_TEST(the_last_failure_ended_the_program)
-{
-    struct recording_counts counts;
-    const struct sheet sheet = {
-        .process = 1,
-        .records = {{.time_ns = 10, .kind = SPOOL_ALLOC, .bytes = 5, .result = 2}, FREE(20, 0)}};
-    write_sheet(*state, "a", &sheet, 0);
-    FREED char *text = make(*state, true, &counts);
-    assert_string_equal(text, "t,0\na,0,5\n!,oom,0\nr,0\n");
-}
-
-/* Kernels of a graph are at its launch in the order of their starts; a kernel without a recorded
- * launch is left out. */
-TRACE_TEST(kernels_find_their_launch)
-{
-    struct recording_counts counts;
-    const struct sheet program = {
-        .process = 1,
-        .thread = 1,
-        .records = {
-            {.time_ns = 10, .kind = SPOOL_LAUNCH, .stream = 77, .correlation = 5},
-            {.time_ns = 20, .kind = SPOOL_LAUNCH, .correlation = 7, .outer_correlation = 6},
-            {.time_ns = 30, .kind = SPOOL_LAUNCH, .correlation = 8},
-        }};
-    const struct sheet profiler = {
-        .process = 1,
-        .thread = 2,
-        .records = {
-            {.time_ns = 90, .kind = SPOOL_KERNEL, .correlation = 6, .bytes = 600, .other = 3},
-            {.time_ns = 90, .kind = SPOOL_KERNEL, .correlation = 5, .bytes = 502, .other = 2},
-            {.time_ns = 90, .kind = SPOOL_KERNEL, .correlation = 5, .bytes = 501, .other = 1},
-            {.time_ns = 90, .kind = SPOOL_KERNEL, .correlation = 9, .bytes = 900, .other = 4},
-        }};
-    write_sheet(*state, "a", &program, 0);
-    write_sheet(*state, "b", &profiler, 0);
-    makes(*state, "t,0\nk,1,501\nk,1,502\nt,10\nk,0,600\nt,20\nk,0,0\n", &counts);
-    assert_int_equal(counts.kernels, 4);
-    assert_int_equal(counts.untimed_kernels, 1);
-    assert_int_equal(counts.unplaced_kernels, 1);
-    assert_int_equal(counts.threads, 1);
-}
-
-/* The number of an event is used again after the event is destroyed; a wait for a new one has no
- * effect. */
-TRACE_TEST(events_have_lives)
-{
-    struct recording_counts counts;
-    const struct sheet sheet = {.process = 1,
-                                .records = {{.kind = SPOOL_EVENT, .other = 500},
-                                            {.kind = SPOOL_EVENT, .other = 600},
-                                            {.kind = SPOOL_EVENT_GONE, .other = 500},
-                                            {.kind = SPOOL_WAIT, .other = 500, .stream = 9},
-                                            {.kind = SPOOL_EVENT, .other = 500},
-                                            {.kind = SPOOL_WAIT, .other = 500, .stream = 9}}};
-    write_sheet(*state, "a", &sheet, 0);
-    makes(*state, "t,0\ne,0,0\ne,1,0\ne,0,0\nw,1,0\n", &counts);
-    assert_int_equal(counts.dropped_waits, 1);
+    for (struct cases block = {0}; cases_block(&block, __FILE__, __func__);) {
+        struct recording_counts counts;
+        char counted[512] = "";
+        bool died = strncmp(block.field[0], "died\n", 5) == 0;
+        CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
+        write_spools(&rig, block.field[0] + (died ? 5 : 0));
+        FREED char *text = make(&rig, died, &counts);
+        print_counts(&counts, counted, sizeof counted);
+        assert_string_equal(text, block.field[1]);
+        assert_string_equal(counted, block.field[2]);
+    }
 }
 
 TRACE_TEST(cut_and_foreign_files_are_skipped)
@@ -224,7 +172,10 @@ TRACE_TEST(cut_and_foreign_files_are_skipped)
     struct recording_counts counts;
     struct trace_rig *rig = *state;
     char path[160];
-    const struct sheet sheet = {.process = 1, .records = {ALLOC(10, 4096, 1), ALLOC(20, 8192, 2)}};
+    const struct sheet sheet = {
+        .process = 1,
+        .records = {{.time_ns = 10, .kind = SPOOL_ALLOC, .address = 4096, .bytes = 1},
+                    {.time_ns = 20, .kind = SPOOL_ALLOC, .address = 8192, .bytes = 2}}};
     write_sheet(rig, "whole", &sheet, SPOOL_HEAD_BYTES + sizeof sheet.records[0] + 63);
     write_sheet(rig, "head", &sheet, SPOOL_HEAD_BYTES - 1);
     static const char *const names[] = {"empty.spool", "foreign.spool", "other.txt"};
@@ -233,7 +184,8 @@ TRACE_TEST(cut_and_foreign_files_are_skipped)
         snprintf(path, sizeof path, "%s/%s", rig->folder, names[i]);
         trace_rig_write(path, bytes, i ? sizeof bytes : 0);
     }
-    makes(rig, "t,0\na,0,1\n!,alloc,4096\n", &counts);
+    FREED char *text = make(rig, false, &counts);
+    assert_string_equal(text, "t,0\na,0,1\n!,alloc,4096\n");
 }
 
 /* Any records give a trace or an error. */
