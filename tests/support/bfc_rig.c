@@ -83,10 +83,3 @@ struct ar_policy_stats bfc_rig_stats(const struct bfc_rig *rig)
     ar_policy_stats(rig->policy, &stats);
     return stats;
 }
-
-double bfc_rig_fragmentation(const struct bfc_rig *rig)
-{
-    struct ar_policy_stats stats = bfc_rig_stats(rig);
-    uint64_t free_bytes = ar_policy_free_bytes(&stats.totals);
-    return (double)(free_bytes - stats.largest_free_block_bytes) / (double)free_bytes;
-}

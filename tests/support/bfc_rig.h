@@ -42,8 +42,6 @@ void bfc_rig_free(struct bfc_rig *rig, unsigned block);
 void bfc_rig_free_all(struct bfc_rig *rig);
 
 struct ar_policy_stats bfc_rig_stats(const struct bfc_rig *rig);
-/* (free - largest) / free, the fragmentation that the original reports. */
-double bfc_rig_fragmentation(const struct bfc_rig *rig);
 void bfc_rig_check(const struct bfc_rig *rig);
 
 #endif

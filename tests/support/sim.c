@@ -32,13 +32,3 @@ void sim_test_free(struct ar_device *device, uint64_t address)
 {
     assert_int_equal(ar_backing_segment_free(device->backing, address), AR_OK);
 }
-
-void sim_test_misuse(struct ar_device *device, enum ar_status status, const char *words)
-{
-    const char *sentence = ar_backing_problem(device->backing);
-    if (status != AR_INVALID || !strstr(sentence, words))
-        print_error("%s \"%s\" instead of INVALID with \"%s\"\n", ar_status_name(status), sentence,
-                    words);
-    assert_int_equal(status, AR_INVALID);
-    assert_non_null(strstr(sentence, words));
-}

@@ -13,7 +13,4 @@ uint64_t sim_test_alloc(struct ar_device *device, uint64_t bytes);
 /* A driver free that must succeed. */
 void sim_test_free(struct ar_device *device, uint64_t address);
 
-/* The device must have refused the last call as misuse, with these words in the message. */
-void sim_test_misuse(struct ar_device *device, enum ar_status status, const char *words);
-
 #endif

@@ -152,50 +152,25 @@ static bool has_word(const char *text, const char *word)
     return at && !(at[strlen(word)] >= '0' && at[strlen(word)] <= '9');
 }
 
-/* What a release knows, and what it does not. */
+/* What a release knows, and what it does not: texts with blanks between. */
 TEST(settings_are_those_of_the_release)
 {
-    static const struct {
-        const char *recorder;
-        const char *has[4], *lacks[5];
-        size_t left_out;
-    } cases[] = {
-        {"torch 1.13.1",
-         {"torch:max_split_size_mb=32", "torch:roundup_power2_divisions=8", "direct"},
-         {"expandable", "[256", "MallocAsync", "large_segment", "max_split_size_mb=20"},
-         6},
-        {"torch 2.0.1",
-         {"torch:roundup_power2_divisions='[256:1,512:2,1024:4,>:8]'", "async"},
-         {"expandable", "large_segment", "non_split", "max_split_size_mb=20"},
-         4},
-        {"torch 2.4.0",
-         {"torch:expandable_segments=true", "torch:expandable_segments=true,max_split_size_mb=64"},
-         {"large_segment", "non_split", "max_split_size_mb=20"},
-         3},
-        {"torch 2.9.1+cu128",
-         {"torch:max_split_size_mb=64,max_non_split_rounding_mb=128"},
-         {"large_segment", "max_split_size_mb=20"},
-         2},
-        {"torch 2.10.0", {"torch:max_split_size_mb=20"}, {"large_segment"}, 1},
-        {"torch 2.15.0", {"torch:large_segment_size_mb=64", "torch:max_split_size_mb=20"}, {0}, 0},
-        {"torch", {"torch:large_segment_size_mb=64", "torch:max_split_size_mb=20"}, {0}, 0},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 3) {
         CLOSED(candidates_close) struct candidates list;
-        assert_ok(candidates_list(cases[i].recorder, "torch", false, &list, &test_error));
-        assert_int_equal(list.left_out_count, cases[i].left_out);
-        for (size_t h = 0; cases[i].has[h]; h++) {
+        assert_ok(candidates_list(row.field[0], "torch", false, &list, &test_error));
+        assert_int_equal(list.left_out_count, cases_number(&row, 1));
+        for (char *has = strtok(row.field[2], " "); has; has = strtok(NULL, " ")) {
             bool found = false;
             for (size_t c = 0; c < list.count; c++)
-                found |= strcmp(list.at[c].spec, cases[i].has[h]) == 0;
+                found |= strcmp(list.at[c].spec, has) == 0;
             if (!found)
-                fail_msg("%s: no %s", cases[i].recorder, cases[i].has[h]);
+                fail_msg("%s: no %s", row.field[0], has);
         }
-        for (size_t c = 0; c < list.count; c++)
-            for (size_t l = 0; l < 5 && cases[i].lacks[l]; l++)
-                if (has_word(list.at[c].spec, cases[i].lacks[l]) ||
-                    has_word(list.at[c].text, cases[i].lacks[l]))
-                    fail_msg("%s: %s", cases[i].recorder, list.at[c].spec);
+        for (char *lacks = row.field[3] ? strtok(row.field[3], " ") : NULL; lacks;
+             lacks = strtok(NULL, " "))
+            for (size_t c = 0; c < list.count; c++)
+                if (has_word(list.at[c].spec, lacks) || has_word(list.at[c].text, lacks))
+                    fail_msg("%s: %s", row.field[0], list.at[c].spec);
     }
 }
 
