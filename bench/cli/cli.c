@@ -11,6 +11,7 @@
 #include "allocators/options.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/suite.h"
+#include "sim/fidelity/fidelity.h"
 
 #define NAMES_MOST 64
 
@@ -102,6 +103,16 @@ enum ar_status cli_suite_workload(void *arguments, const struct cli_option *opti
 {
     struct suite *suite = (struct suite *)((char *)arguments + option->at);
     return text_list_add(&suite->workloads, value, error);
+}
+
+enum ar_status cli_recorded_policy(struct trace_source *recording, struct suite *suite,
+                                   struct ar_error *error)
+{
+    char policy[1024];
+    enum ar_status status = fidelity_default_spec(&recording->info, policy, sizeof policy, error);
+    trace_close(recording);
+    return status ? ar_error_prefix(error, status, "give a policy, -p SPEC")
+                  : suite_add_policy(suite, policy, error);
 }
 
 enum ar_status cli_no_command(void *arguments, const struct cli_option *option, const char *value,
@@ -465,11 +476,6 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
             status = read_short(&cursor, error);
         else if (!word[0] && page->argument.kind != CLI_KIND_WORDS)
             status = ar_invalid(error, "an argument is empty; name what is meant, or leave it out");
-        else if (page->argument.kind == CLI_KIND_NONE && page_option(page, "workload"))
-            status = ar_invalid(error,
-                                "\"%s\" belongs to no option; a workload or trace is written "
-                                "-w %s",
-                                word, word);
         else
             status = take_value(&cursor, &page->argument, word, error);
     }

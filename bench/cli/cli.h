@@ -71,6 +71,12 @@ typedef enum ar_status cli_take(void *arguments, const struct cli_option *option
  */
 cli_take cli_suite_key, cli_suite_policy, cli_suite_workload;
 
+struct suite;
+
+/* Adds the policy that imitates the recorded allocator, and closes the recording. */
+enum ar_status cli_recorded_policy(struct trace_source *recording, struct suite *suite,
+                                   struct ar_error *error);
+
 /* Refuses an argument before the "--" of a command. */
 cli_take cli_no_command;
 

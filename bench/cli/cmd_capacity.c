@@ -30,7 +30,9 @@ struct arguments {
 
 static const struct cli_option options[] = {
     {CLI_HEADING("Options:")},
-    {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one",
+    {'p', "policy", "SPEC",
+     "a policy, NAME:key=value,...; `all`: every one; default: the one that imitates the allocator "
+     "of a recording",
      CLI_SUITE(cli_suite_policy), .many = true},
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,...",
      CLI_SUITE(cli_suite_workload), .many = true},
@@ -51,13 +53,14 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_page page = {
-    .arguments = "-p SPEC [-p SPEC].. -w WORKLOAD [-w WORKLOAD].. [options]",
+    .arguments = "WORKLOAD [-p SPEC].. [-w WORKLOAD].. [options]",
     .text =
         "Finds the capacities at which a workload passes, on a grid from its live peak to four\n"
         "times that, at least to 256 MiB. A gap is a range of capacities that fail although a\n"
         "smaller one passes. Safe is the lowest capacity above which all pass; no flush and no\n"
         "retry are the lowest above which no run flushes or retries.",
     .options = options,
+    .argument = {CLI_SUITE(cli_suite_workload), .many = true},
 };
 
 /* The result of one policy and workload. */
@@ -464,9 +467,16 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
     if (self->wants_curve && self->suite.replicates > 1)
         return ar_invalid(error, "capacity: --curve is for one replicate; leave --replicates out, "
                                  "or use `run` with a suite that has [slowdown]");
-    if (self->suite.policies.count == 0 || self->suite.workloads.count == 0)
-        return ar_invalid(error, "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
-                          self->suite.policies.count ? "workload" : "policy");
+    if (self->suite.workloads.count == 0)
+        return ar_invalid(error, "capacity: no workload given; write capacity WORKLOAD -p SPEC");
+    if (self->suite.policies.count == 0 && !self->suite.all_policies) {
+        struct trace_source *recording;
+        enum ar_status status =
+            workload_open_recording(self->suite.workloads.items[0], &recording, error);
+        AR_THEN(status, cli_recorded_policy(recording, &self->suite, error));
+        if (status)
+            return ar_error_prefix(error, status, "capacity");
+    }
     AR_TRY(no_capacity(&self->suite.devices, error));
     AR_TRY(plan_make(&plan, &self->suite, error));
     return find_all(self, &plan, error);

@@ -312,7 +312,6 @@ static bool is_message(const char *word)
 static enum ar_status fill_in(struct arguments *self, struct ar_error *error)
 {
     struct trace_source *source;
-    char policy[1024];
     const char *word = self->suite.workloads.items[0];
     if (strcmp(word, "-") == 0) { /* standard input is read once, and a trace is a file */
         self->message = word;
@@ -323,12 +322,7 @@ static enum ar_status fill_in(struct arguments *self, struct ar_error *error)
         self->message = word;
         return AR_OK;
     }
-    if (status)
-        return status;
-    status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
-    trace_close(source);
-    return status ? ar_error_prefix(error, status, "give a policy, -p SPEC")
-                  : suite_add_policy(&self->suite, policy, error);
+    return status ? status : cli_recorded_policy(source, &self->suite, error);
 }
 
 static enum ar_status plan_and_explain(const struct arguments *self, struct explain_output *output,

@@ -74,10 +74,16 @@ run capacity -p torch -w order_flip --curve
 check no_time_is_said grep -q '^No slowdown: ' "$out"
 refuses curve_of_replicates 2 '.-curve is for one replicate' capacity -p torch -w random --curve --replicates 2
 
-refuses no_policy 2 'no policy given' capacity -w order_flip
+refuses no_policy 2 'give a policy, -p SPEC: order_flip: it does not say which allocator' capacity -w order_flip
 refuses no_workload 2 'no workload given' capacity -p growth
 refuses unknown_policy 2 'did you mean "growth"' capacity -p grwth -w order_flip
-refuses stray_word 2 '"growth" belongs to no option' capacity growth
+refuses stray_word 2 'growth: there is no such file, and no generator' capacity growth
+# A recording alone: under the settings with which it was recorded.
+lora=workloads/data/lora_recompute.default.csv.gz
+run capacity "$lora"
+cp "$out" "$tmp/alone"
+run capacity -p torch -w "$lora"
+check a_recording_alone cmp -s "$out" "$tmp/alone"
 refuses json_nowhere 2 "$tmp/no/x.json: cannot be written" capacity -p growth -w order_flip --json "$tmp/no/x.json"
 
 # A policy that cannot begin is a row with its reason.

@@ -33,7 +33,6 @@ refuses a_card_of_the_device 2 'no option --card; .* -d sim:profile=NAME' advise
 refuses a_card_is_a_profile 2 'advise needs a simulated device: .* -d sim:profile=rtx4090' advise x.trace -d rtx4090
 refuses fits_is_about_a_card 2 'no option --capacity; it is about a card, --card NAME; .advise TRACE --capacity 24GiB' fits x.trace --capacity 24GiB
 refuses fits_takes_no_device 2 'no option -d; a card is written --card NAME' fits x.trace -d sim:profile=l4
-refuses capacity_takes_w 2 '"x.trace" belongs to no option; a workload or trace is written -w x.trace' capacity x.trace
 refuses explain_takes_no_w 2 'no option -w; the workload or trace is written without an option' explain -w x.trace
 refuses a_singular 2 'no list of "policy"; did you mean "policies"' list policy torch
 refuses no_folder 2 'x.csv: cannot be written: its folder does not exist' run -d sim -p torch -w order_flip --csv "$TEST_TMP/no/x.csv"
