@@ -99,11 +99,9 @@ static enum ar_status machine_key(const struct reading *self, struct twin_scenar
         bool simulated = spec.link_count == 1 && !strcmp(spec.links[0].name, "sim");
         ar_spec_close(&spec);
         out->device = value;
-        if (sim_profile_builtin(value))
-            return at_key(self,
-                          ar_error_set(self->error, AR_FORMAT,
-                                       "card = %s: did you mean sim:profile=%s?", value, value));
-        return simulated ? AR_OK : bad(self, "write a simulated card, such as sim:profile=h100");
+        return simulated || sim_profile_builtin(value)
+                   ? AR_OK
+                   : bad(self, "write a simulated card, such as h100 or sim:profile=h100");
     }
     if (!strcmp(name, "cards")) {
         if (ar_count_parse(value, &number, NULL) || !number || number > TWIN_CARDS)

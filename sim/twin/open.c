@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "sim/sim_device/profile.h"
 #include "sim/twin/rules/context.h"
 #include "sim/twin/run.h"
 
@@ -114,10 +115,14 @@ enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
 
 static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
 {
-    const struct twin_scenario *scenario = run->scenario;
+    const char *device = run->scenario->device ? run->scenario->device : "sim";
+    char card[80];
     struct ar_device_props props;
-    enum ar_status status =
-        ar_spec_parse(scenario->device ? scenario->device : "sim", &run->device_spec, error);
+    if (sim_profile_builtin(device)) { /* a card's name alone */
+        snprintf(card, sizeof card, "sim:profile=%s", device);
+        device = card;
+    }
+    enum ar_status status = ar_spec_parse(device, &run->device_spec, error);
     if (status != AR_OK)
         return ar_error_prefix(error, status, "machine: card");
     if (ar_spec_value(&run->device_spec, "others"))

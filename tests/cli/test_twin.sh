@@ -121,13 +121,14 @@ printf '# allocrig-trace 1\na,0,100663296\na,1,67108864\nf,0\na,2,33554432\nf,1\
 printf '[machine]\ncard = sim:profile=h200\n[process p]\n[trainer t]\nworkload = %s\n[schedule]\nstart = t.train 1, p.empty_cache\n[reported]\np.empty_cache: reserved = %s\n' "$tmp/tie.trace" 160MiB >"$tmp/tie.ini"
 run twin "$tmp/tie.ini" --check
 check addresses_of_the_driver [ "$status" = 0 ]
+sed 's/sim:profile=h200/h200/' "$tmp/tie.ini" >"$tmp/name.ini"
+run twin "$tmp/name.ini" --check
+check a_card_by_its_name [ "$status" = 0 ]
 printf 'ordinal,bytes,address\n' >"$tmp/rising.csv"
 sed -i "s/160MiB/96MiB/; s,h200,h200:addresses=$tmp/rising.csv,; s/h200:/h200,/" "$tmp/tie.ini"
 run twin "$tmp/tie.ini" --check
 check rising_addresses [ "$status" = 0 ]
 printf '[machine]\ncard = cuda\n' >"$tmp/bad.ini"
-printf '[machine]\ncard = rtx4090\n' >"$tmp/name.ini"
-refuses a_card_without_its_device 2 'card = rtx4090: did you mean sim:profile=rtx4090' twin "$tmp/name.ini"
 refuses no_simulated_card 2 'bad.ini:2: card = cuda: write a simulated card' twin "$tmp/bad.ini"
 printf '[machine]\ncards = 65\n' >"$tmp/bad.ini"
 refuses too_many_cards 2 'bad.ini:2: cards = 65: write a number of cards from 1 to 64' twin "$tmp/bad.ini"
