@@ -261,7 +261,8 @@ def ranks(rows, name):
         if not found or ratio > best * (1 + TIE):
             rank, best = place, ratio
         found.append((rank, row))
-    return found
+    # Time is no part of the rank; among equals the faster is first.
+    return sorted(found, key=lambda f: (f[0], f[1]["classes"][name]["summary"]["median_slowdown"] or 0))
 
 
 def number(value, digits=3):
