@@ -42,8 +42,7 @@ static const struct kind {
 /* Paths such as C:\Users, or words of that system. */
 static bool is_windows(const struct message_text *text)
 {
-    static const char *const words[] = {"\\lib\\site-packages", "[winerror", "\\c10\\", "\\aten\\",
-                                        "microsoft windows",    NULL};
+    static const char words[] = "\\lib\\site-packages|[winerror|\\c10\\|\\aten\\|microsoft windows";
     const char *at = text->chars, *end = text->chars + text->count;
     if (message_text_any(text, words, 0, text->count))
         return true;

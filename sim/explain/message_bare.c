@@ -398,19 +398,13 @@ static bool is_cut_word(const struct message_text *text, size_t at)
  * given. A program that then takes less has not failed, and who allocates nodes has no memory. */
 static bool is_failure(const struct message_text *text, const struct message_form *form, size_t at)
 {
-    static const char *const fails[] = {"fail",          "exhaust",          "notenough",
-                                        "insufficient",  "unable",           "cannot",
-                                        "can't",         "couldnot",         "couldn't",
-                                        "ranout",        "runsout",          "outof",
-                                        "overbudget",    "toolittle",        "shortage",
-                                        "notavailable",  "nothaveenough",    "depleted",
-                                        "n'thaveenough", "noenough",         "notsufficient",
-                                        "isfull",        "overflow",         "exceed",
-                                        "islargerthan",  "notprovideenough", NULL};
-    static const char *const others[] = {
-        "access",   "memcpy",        "memset",     "invalidargument", ".reducing",
-        "resource", "rpcerror",      "nodesare",   "numberofdev",     "/alloc",
-        "com/gpu",  "driverversion", "kubernetes", "capabledevice",   NULL};
+    static const char fails[] =
+        "fail|exhaust|notenough|insufficient|unable|cannot|can't|couldnot|couldn't|ranout|runsout|"
+        "outof|overbudget|toolittle|shortage|notavailable|nothaveenough|depleted|n'thaveenough|"
+        "noenough|notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough";
+    static const char others[] =
+        "access|memcpy|memset|invalidargument|.reducing|resource|rpcerror|nodesare|numberofdev|/"
+        "alloc|com/gpu|driverversion|kubernetes|capabledevice";
     /* Words for pinned memory are of a card, and are not of anything else. */
     size_t before = form->flags & FORM_HOST ? NEAR_CHARACTERS : 40, after = before * 3 / 2;
     size_t from = at > before ? at - before : 0, to = at + after;
@@ -442,9 +436,8 @@ static bool names_other_error(const struct message_text *text, size_t from, size
 /* Whether the words are one of several causes, a guess, or advice. */
 static bool is_guess(const struct message_text *text, size_t at)
 {
-    static const char *const words[] = {"potential", "possibl", "maybe",    "mightbe",
-                                        "mayhave",   "perhaps", "probably", "otherwise",
-                                        "avoid",     "prevent", "unless",   NULL};
+    static const char words[] =
+        "potential|possibl|maybe|mightbe|mayhave|perhaps|probably|otherwise|avoid|prevent|unless";
     size_t from = at;
     while (from > 0 && at - from < NEAR_CHARACTERS &&
            !(text->gaps[from] == MESSAGE_GAP_LINE && text->chars[from - 1] == '.'))

@@ -206,14 +206,12 @@ static void read_ggml_log(const struct message_text *text, const char *name, str
     struct message_figure *start = &figures[MESSAGE_FIGURE_START], size;
     struct message_figure *allocated = &figures[MESSAGE_FIGURE_ALLOCATED];
     char words[40];
-    snprintf(words, sizeof words, "usingdevice%s(", name);
-    size_t at = message_text_find(text, words, 0, text->count);
-    size_t end = at == MESSAGE_NOWHERE ? at : message_text_find(text, "free", at, at + 160);
-    if (end == MESSAGE_NOWHERE || !message_text_size_before(text, end, start))
+    snprintf(words, sizeof words, "usingdevice%s(*Sfree", name);
+    if (!message_pattern_read(text, words, 0, text->count, -1, figures))
         return;
     allocated->known = true;
-    for (at = 0; (at = message_text_find(text, "buffersize=", at, text->count)) != MESSAGE_NOWHERE;
-         at++) {
+    for (size_t at = 0;
+         (at = message_text_find(text, "buffersize=", at, text->count)) != MESSAGE_NOWHERE; at++) {
         size_t length = strlen(name), from = at > 24 ? at - 24 : 0;
         size_t named = message_text_find(text, name, from, at);
         if (named != MESSAGE_NOWHERE && text->chars[named + length] >= 'a' &&
@@ -293,16 +291,8 @@ static void finish_tpu(const struct message_text *text, struct message *self)
  * CuPy's. */
 static bool is_named(const struct message_text *text, const struct message_form *form)
 {
-    static const char *const rmm[] = {"maximumpoolsizeexceeded",
-                                      "exceededmemorylimit(",
-                                      "bad_alloc:",
-                                      "rmm/",
-                                      "rmmfailure",
-                                      "rmm.mr",
-                                      "rmm._lib",
-                                      "rmm::",
-                                      "rmm_",
-                                      NULL};
+    static const char rmm[] = "maximumpoolsizeexceeded|exceededmemorylimit(|bad_alloc:|rmm/"
+                              "|rmmfailure|rmm.mr|rmm._lib|rmm::|rmm_";
     static const char allocating[] = "outofmemoryallocating";
     if (form->framework == MESSAGE_RMM)
         return message_text_any(text, rmm, 0, text->count);

@@ -476,9 +476,9 @@ void message_text_close(struct message_text *self)
     *self = (struct message_text){0};
 }
 
-size_t message_text_find(const struct message_text *self, const char *words, size_t from, size_t to)
+static size_t find_words(const struct message_text *self, const char *words, size_t length,
+                         size_t from, size_t to)
 {
-    size_t length = strlen(words);
     if (to > self->count)
         to = self->count;
     if (from > to || to - from < length)
@@ -487,17 +487,22 @@ size_t message_text_find(const struct message_text *self, const char *words, siz
     return found ? (size_t)(found - self->chars) : MESSAGE_NOWHERE;
 }
 
+size_t message_text_find(const struct message_text *self, const char *words, size_t from, size_t to)
+{
+    return find_words(self, words, strlen(words), from, to);
+}
+
 bool message_text_has(const struct message_text *self, const char *words)
 {
     return message_text_find(self, words, 0, self->count) != MESSAGE_NOWHERE;
 }
 
-bool message_text_any(const struct message_text *self, const char *const *words, size_t from,
-                      size_t to)
+bool message_text_any(const struct message_text *self, const char *words, size_t from, size_t to)
 {
-    while (*words && message_text_find(self, *words, from, to) == MESSAGE_NOWHERE)
-        words++;
-    return *words;
+    for (; *words; words += strcspn(words, "|"), words += *words == '|')
+        if (find_words(self, words, strcspn(words, "|"), from, to) != MESSAGE_NOWHERE)
+            return true;
+    return false;
 }
 
 bool message_text_ends(const struct message_text *self, const char *words, size_t at)
@@ -508,12 +513,9 @@ bool message_text_ends(const struct message_text *self, const char *words, size_
 
 bool message_text_other_reason(const struct message_text *self, size_t at)
 {
-    static const char *const reasons[] = {":nocuda-capabledevice", ":norocm-capabledevice",
-                                          ":cudadriverversion",    ":cuda_error_no_device",
-                                          ":cuda_error_not_init",  ":initializationerror",
-                                          ":driverisnotinit",      ":drivernotinit",
-                                          ":invaliddevice",        ":operationnotpermit",
-                                          ":invalidargument",      ":anillegalmemory",
-                                          ":unspecifiedlaunch",    NULL};
+    static const char reasons[] =
+        ":nocuda-capabledevice|:norocm-capabledevice|:cudadriverversion|:cuda_error_no_device|:"
+        "cuda_error_not_init|:initializationerror|:driverisnotinit|:drivernotinit|:invaliddevice|:"
+        "operationnotpermit|:invalidargument|:anillegalmemory|:unspecifiedlaunch";
     return message_text_any(self, reasons, at, at + 60);
 }

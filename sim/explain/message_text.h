@@ -64,9 +64,8 @@ size_t message_text_count(const struct message_text *self, size_t at, uint64_t *
 
 bool message_text_has(const struct message_text *self, const char *words);
 
-/* Whether one of these words is in [from, to); NULL ends them. */
-bool message_text_any(const struct message_text *self, const char *const *words, size_t from,
-                      size_t to);
+/* Whether one of these words, with bars between them, is in [from, to). */
+bool message_text_any(const struct message_text *self, const char *words, size_t from, size_t to);
 
 /* Whether the words end at `at`. */
 bool message_text_ends(const struct message_text *self, const char *words, size_t at);

@@ -195,16 +195,11 @@ static void read_in_use(const struct message_text *text, size_t from, size_t to,
 /* With the driver's own pool, TensorFlow prints the free memory of the card. */
 static void read_card(const struct message_text *text, struct message *self)
 {
-    static const char words[] = "freememory/totalmemory:";
     struct message_figure *figures = self->figures;
-    struct message_figure available, total;
-    size_t at = message_text_after(text, words, 0, text->count, &available);
-    if (at == MESSAGE_NOWHERE || text->chars[at] != '/' ||
-        message_text_number(text, at + 1, 0, &total) == MESSAGE_NOWHERE)
+    const struct message_figure limit = figures[MESSAGE_FIGURE_TOTAL];
+    if (!message_pattern_read(text, "freememory/totalmemory:F/T", 0, text->count, 0, figures))
         return;
-    figures[MESSAGE_FIGURE_ALLOWED] = figures[MESSAGE_FIGURE_TOTAL];
-    figures[MESSAGE_FIGURE_TOTAL] = total;
-    figures[MESSAGE_FIGURE_FREE] = available;
+    figures[MESSAGE_FIGURE_ALLOWED] = limit;
     self->card_told = self->async_pool = true;
 }
 
@@ -248,36 +243,26 @@ static void fill_dump(struct message *self)
 /* "device:GPU:N with S memory": TensorFlow takes what is free at its start. */
 static void read_created(const struct message_text *text, struct message *self)
 {
-    static const char words[] = "device:gpu:";
-    struct message_figure size;
-    uint64_t number;
-    for (size_t at = 0;
-         (at = message_text_find(text, words, at, text->count)) != MESSAGE_NOWHERE;) {
-        at += strlen(words);
-        size_t end = message_text_count(text, at, &number);
-        if (end == MESSAGE_NOWHERE || strncmp(text->chars + end, "with", 4) != 0)
-            continue;
-        end = message_text_size(text, end + 4, &size);
-        char name[16];
-        snprintf(name, sizeof name, "GPU_%u_", (unsigned)number);
-        if (end != MESSAGE_NOWHERE && strncmp(text->chars + end, "memory", 6) == 0 &&
-            (!self->allocator[0] || strncmp(self->allocator, name, strlen(name)) == 0))
-            self->figures[MESSAGE_FIGURE_START] = size;
-    }
+    char pattern[40] = "device:gpu:#withSmemory";
+    size_t at = 0, end;
+    if (strncmp(self->allocator, "GPU_", 4) == 0)
+        snprintf(pattern, sizeof pattern, "device:gpu:%.*swithSmemory",
+                 (int)strspn(self->allocator + 4, "0123456789"), self->allocator + 4);
+    while ((at = message_pattern_find(text, pattern, at, text->count, -1, self->figures, &end)) !=
+           MESSAGE_NOWHERE)
+        at++; /* the last one counts */
 }
 
 /* Both frameworks print the same words. Names of errors and of source files distinguish them. */
 bool message_text_speaks_jax(const struct message_text *text)
 {
-    static const char *const jax[] = {"xlaruntimeerror", "jaxruntimeerror",         "jaxlib",
-                                      "jax.errors",      "external/org_tensorflow", NULL};
-    static const char *const tensorflow[] = {
-        "tensorflow/", "oomwhenallocatingtensor", "external/local_",
-        "[op:",        "resourceexhaustederror",  "resourceexhausted:",
-        NULL};
-    static const char *const xla[] = {"external/xla", "external/tsl",
-                                      "resource_exhausted:outofmemory", "inmemoryspace", NULL};
-    static const char *const bfc[] = {"_bfc", "fromdevice:cuda_error_out_of_memory", NULL};
+    static const char jax[] =
+        "xlaruntimeerror|jaxruntimeerror|jaxlib|jax.errors|external/org_tensorflow";
+    static const char tensorflow[] = "tensorflow/|oomwhenallocatingtensor|external/"
+                                     "local_|[op:|resourceexhaustederror|resourceexhausted:";
+    static const char xla[] =
+        "external/xla|external/tsl|resource_exhausted:outofmemory|inmemoryspace";
+    static const char bfc[] = "_bfc|fromdevice:cuda_error_out_of_memory";
     if (message_text_any(text, jax, 0, text->count))
         return true;
     if (message_text_any(text, tensorflow, 0, text->count))
@@ -289,19 +274,9 @@ bool message_text_speaks_jax(const struct message_text *text)
 /* Whether the words are only those of any program. */
 static bool speaks_neither(const struct message_text *text)
 {
-    static const char *const own[] = {"xla",
-                                      "jax",
-                                      "tensorflow",
-                                      "exhausted",
-                                      "_bfc",
-                                      "oomwhen",
-                                      "bfc_allocator",
-                                      "fromdevice:",
-                                      "outofmemoryallocating",
-                                      "outofmemorywhiletrying",
-                                      "ranoutofmemory",
-                                      "failedtoallocaterequestfor",
-                                      NULL};
+    static const char own[] =
+        "xla|jax|tensorflow|exhausted|_bfc|oomwhen|bfc_allocator|fromdevice:|outofmemoryallocating|"
+        "outofmemorywhiletrying|ranoutofmemory|failedtoallocaterequestfor";
     return !message_text_any(text, own, 0, text->count);
 }
 
