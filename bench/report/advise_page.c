@@ -417,7 +417,12 @@ static bool is_same(const struct advise_row *row, const struct advise_row *given
 static void print_same(FILE *stream, const struct advise_result *result,
                        const struct advise_row *given)
 {
+    size_t count = 0;
     char line[2048] = "", name[400], key[400] = "";
+    for (size_t i = 0; given && i < result->own_count; i++)
+        count += is_same(&result->rows[i], given);
+    snprintf(line, sizeof line,
+             "No different from what was recorded (%zu, not counted above): ", count);
     for (size_t i = 0; given && i < result->own_count; i++) {
         size_t used = strlen(line);
         if (!is_same(&result->rows[i], given) || used + sizeof name > sizeof line)
@@ -426,13 +431,13 @@ static void print_same(FILE *stream, const struct advise_result *result,
         size_t length = strcspn(name, "=");
         bool again = name[length] && !strchr(name, ',') && strncmp(key, name, length + 1) == 0;
         text_add(line, sizeof line, "%s%s",
-                 again  ? ", "
-                 : used ? "; "
-                        : "No different from what was recorded: ",
+                 again    ? ", "
+                 : key[0] ? "; "
+                          : "",
                  again ? name + length + 1 : name);
         snprintf(key, sizeof key, "%s", name);
     }
-    if (!line[0])
+    if (!count)
         return;
     fputc('\n', stream);
     text_add(line, sizeof line, ".");
@@ -532,8 +537,9 @@ static void print_choice(FILE *stream, const struct advise_result *result, const
         return;
     say(stream,
         "->: the advice above. It is the recorded setting if that fits in %s; else, of the single "
-        "settings that fit%s, one of the best rank, and a pair only if none does. # ranks by the "
-        "needed memory.",
+        "settings that fit%s, one of the best rank, and a pair only if none does. # ranks all by "
+        "the "
+        "needed memory, those too that the table leaves out.",
         capacity, result->timed ? " and are within 1 % of the fastest" : "");
 }
 
@@ -687,9 +693,11 @@ static void print_settings(FILE *stream, const struct advise_result *result)
         }
     }
     if (left_out)
-        sentence_format(stream, 5, "     %zu more %s left out; `--json -` has %s too.", left_out,
-                        left_out == 1 ? "setting is" : "settings are",
-                        left_out == 1 ? "its text" : "their texts");
+        sentence_format(stream, 5, "     Left out here: %zu more%s; `--json -` has their texts.",
+                        left_out,
+                        best && best == given ? " that would need less"
+                        : best                ? " that would fit"
+                                              : "");
 }
 
 static void print_tried(FILE *stream, const struct advise_result *result)
@@ -702,8 +710,8 @@ static void print_tried(FILE *stream, const struct advise_result *result)
     }
     fputc('\n', stream);
     say(stream,
-        "Tried: %zu setting%s, %zu pairs of them and %zu other policies. A pair is listed if it "
-        "needs 1 %% less than both halves, or if only pairs fit.",
+        "Tried: %zu setting%s, %zu pairs of those with different keys, and %zu other policies. A "
+        "pair is listed if it needs 1 %% less than both halves, or if only pairs fit.",
         settings, settings == 1 ? "" : "s", pairs, result->tried - settings - pairs);
 }
 
