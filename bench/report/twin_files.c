@@ -163,13 +163,25 @@ static void write_reported(struct json_writer *json, const struct twin_page *pag
     json_end_array(json);
 }
 
+static void write_unknown(struct json_writer *json, const struct twin_page *page)
+{
+    if (!page->range_count)
+        return;
+    json_begin_object(json, "unknown");
+    json_put_integer(json, "combinations", page->range_count);
+    json_put_integer(json, "fit", page->range_fits);
+    json_put_known(json, "least_peak_bytes", page->range_fits, page->range_least_peak_bytes);
+    json_put_known(json, "most_peak_bytes", page->range_fits, page->range_most_peak_bytes);
+    json_end_object(json);
+}
+
 static void write_whatifs(struct json_writer *json, const struct twin_page *page)
 {
     json_begin_array(json, "what_ifs");
     for (size_t i = 0; i < page->whatif_count; i++) {
         const struct twin_page_whatif *one = &page->whatifs[i];
         json_begin_object(json, NULL);
-        JSON_PUT(json, one, text, runs, passes, now_fits);
+        JSON_PUT(json, one, text, runs, passes, refused, now_fits);
         json_put_real(json, "peak_saved_bytes", one->peak_saved);
         json_put_known_real(json, "residue_saved_bytes", one->has_residue, one->residue_saved);
         json_put_text(json, "why", one->why[0] ? one->why : NULL);
@@ -237,6 +249,7 @@ void twin_json_write(FILE *stream, const struct twin_page *page)
     write_figures(json, page);
     write_caches(json, page);
     write_reported(json, page);
+    write_unknown(json, page);
     write_whatifs(json, page);
     json_end_object(json);
 }

@@ -80,16 +80,30 @@ static void print_cards(FILE *stream, const struct twin_page *page)
     for (unsigned card = 0, next; card < result->card_count; card = next) {
         for (next = card + 1; next < result->card_count && peaks[next] == peaks[card];)
             next++;
-        if (!card && next == result->card_count)
-            return;
         text_add(line, sizeof line, "%s%u", card ? ", " : "", card);
         if (next > card + 1)
             text_add(line, sizeof line, "-%u", next - 1);
         text_add(line, sizeof line, ": %.1f", twin_mib((double)peaks[card]));
     }
     if (result->card_count > 1)
-        say(stream, "Peaks of the cards (MiB): %s. The tables are of card %u.", line,
-            twin_answer_peak(result).card);
+        say(stream,
+            "Peaks of the cards (MiB): %s. The tables are of card %u; --series and --json have "
+            "all.",
+            line, twin_answer_peak(result).card);
+}
+
+/* What other values of what is unknown would change. */
+static void print_unknown(FILE *stream, const struct twin_page *page)
+{
+    if (!page->range_count)
+        return;
+    if (!page->range_fits)
+        say(stream, "It fits with none of the %zu combinations of [unknown].", page->range_count);
+    else
+        say(stream,
+            "It fits with %zu of the %zu combinations of [unknown], with peaks of %s to %s.",
+            page->range_fits, page->range_count, AR_SIZE(page->range_least_peak_bytes),
+            AR_SIZE(page->range_most_peak_bytes));
 }
 
 /* ---- the peak ------------------------------------------------------------------------------- */
@@ -342,7 +356,7 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
     bool fits = page->result->outcome == TWIN_PASSED, begun = false;
     for (size_t i = 0; i < page->whatif_count; i++) {
         const struct twin_page_whatif *one = &page->whatifs[i];
-        if (one->runs && !one->passes && !fits) {
+        if (one->runs && !one->passes && !one->refused && !fits) {
             fputs(begun ? "" : "It does not fit with these either:\n", stream);
             sentence_format(stream, 4, "  %s", one->text);
             begun = true;
@@ -350,7 +364,7 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
     }
     for (size_t i = 0; i < page->whatif_count; i++) {
         const struct twin_page_whatif *one = &page->whatifs[i];
-        if (!one->runs || (!one->passes && fits))
+        if (!one->runs || one->refused || (!one->passes && fits))
             say(stream, "%s: %s%s.", one->text, one->runs ? "" : "cannot run: ", one->why);
     }
     return status;
@@ -805,6 +819,7 @@ enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struc
 {
     print_head(stream, page);
     print_outcome(stream, page);
+    print_unknown(stream, page);
     print_cards(stream, page);
     if (!page->result->phase_count)
         return AR_OK;

@@ -42,7 +42,7 @@ struct twin_page_cache {
 struct twin_page_whatif {
     const char *text;
     bool runs; /* else `why` says why not */
-    bool passes;
+    bool passes, refused;
     bool now_fits;                    /* it passes and the scenario does not */
     double peak_saved, residue_saved; /* bytes; negative: it needs more */
     bool has_residue;
@@ -57,6 +57,8 @@ struct twin_page {
     size_t reported_count;
     double tolerance;
     size_t range_count; /* runs with other values of what is unknown */
+    size_t range_fits;  /* those that pass */
+    uint64_t range_least_peak_bytes, range_most_peak_bytes; /* of these */
     const struct twin_page_cache *caches;
     size_t cache_count;
     const struct twin_page_whatif *whatifs; /* the best first */

@@ -525,15 +525,22 @@ static enum ar_status scenario_reported_line(struct scenario *self, const struct
     return AR_OK;
 }
 
+size_t scenario_combinations(const struct scenario *self)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < self->unknown_count; i++)
+        count *= self->unknown[i].count;
+    return count;
+}
+
 /* SECTION.KEY = VALUE | VALUE .. */
 static enum ar_status take_unknown(struct scenario *self, const struct ini_line *line,
                                    const char *name, const char *values, struct ar_error *error)
 {
     struct scenario_unknown one = {.line = line->number};
     const char *dot = strchr(name, '.'), *piece;
-    size_t length, runs = 1;
-    for (size_t i = 0; i < self->unknown_count; i++)
-        runs *= self->unknown[i].count;
+    const size_t runs = scenario_combinations(self);
+    size_t length;
     if (!dot || dot == name || !dot[1])
         return bad(line, name, "is no input; write SECTION.KEY = VALUE | VALUE", error);
     one.section = scenario_text(self, name, (size_t)(dot - name));

@@ -160,6 +160,9 @@ enum ar_status scenario_insert(struct scenario *self, enum scenario_list list, s
                                const char *step, struct ar_error *error);
 void scenario_remove(struct scenario *self, enum scenario_list list, size_t place);
 
+/* The number of combinations of what is unknown; 1: nothing is. */
+size_t scenario_combinations(const struct scenario *self);
+
 /* A hash of all that a run depends on: not of the reported figures, nor of lines. */
 uint64_t scenario_hash(const struct scenario *self);
 

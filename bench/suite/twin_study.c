@@ -16,6 +16,9 @@
 
 #define COARSE 10 /* steps of the search at a time on the way down */
 
+#define FIRSTS      3                     /* changes to which a second one is added */
+#define WORTH_BYTES ((double)AR_MIB / 20) /* what the page shows as more than nothing */
+
 /* ---- reported figures ------------------------------------------------------------------------ */
 
 /* Drift is in pages of the driver: half of one is no difference. */
@@ -303,6 +306,18 @@ static void widen(const struct scenario *text, const struct twin_page_reported *
     }
 }
 
+static void widen_peak(struct twin_study *self, const struct twin_result *result)
+{
+    const uint64_t bytes = twin_answer_peak(result).bytes;
+    if (result->outcome != TWIN_PASSED)
+        return;
+    if (!self->range_fits || bytes < self->range_least_peak_bytes)
+        self->range_least_peak_bytes = bytes;
+    if (bytes > self->range_most_peak_bytes)
+        self->range_most_peak_bytes = bytes;
+    self->range_fits++;
+}
+
 static enum ar_status run_unknown(struct twin_study *self, const struct scenario *text, size_t run,
                                   struct twin_page_reported *rows, struct ar_error *error)
 {
@@ -315,8 +330,10 @@ static enum ar_status run_unknown(struct twin_study *self, const struct scenario
     AR_THEN(status, twin_setup_make(&edited, &setup, error));
     if (!status) {
         status = twin_run(&setup.scenario, &result, error);
-        if (!status)
+        if (!status) {
             twin_compare(&edited, &setup, &result, rows);
+            widen_peak(self, &result);
+        }
         for (size_t i = 0; i < text->reported_count && !status; i++)
             widen(text, &rows[i], shown, i, &self->reported[i]);
         twin_result_close(&result);
@@ -330,11 +347,9 @@ static enum ar_status run_unknown(struct twin_study *self, const struct scenario
 static enum ar_status try_unknown(struct twin_study *self, const struct scenario *text,
                                   struct ar_error *error)
 {
-    size_t runs = 1;
+    const size_t runs = scenario_combinations(text);
     struct twin_page_reported *rows = calloc(text->reported_count + 1, sizeof *rows);
     AR_TRY_MEMORY(rows, error, "the answers");
-    for (size_t i = 0; i < text->unknown_count; i++)
-        runs *= text->unknown[i].count;
     for (size_t i = 0; i < text->reported_count; i++) {
         self->reported[i].nearest_value = self->reported[i].our_value;
         self->reported[i].nearest[0] = '\0';
@@ -553,12 +568,13 @@ static void take_trial(struct twin_page_whatif *row, const struct twin_change *c
     *row = (struct twin_page_whatif){.text = change->text,
                                      .runs = !change->failed && !trial->cannot_run};
     row->passes = row->runs && now->outcome == TWIN_PASSED;
+    row->refused = row->runs && now->outcome == TWIN_REFUSED;
     if (!row->passes) {
         const char *where = row->runs ? now->where : "";
         snprintf(row->why, sizeof row->why, "%s%.120s%s%.260s",
-                 !row->runs                     ? ""
-                 : now->outcome == TWIN_REFUSED ? "is refused, in "
-                                                : "does not fit, in ",
+                 !row->runs     ? ""
+                 : row->refused ? "is refused, in "
+                                : "does not fit, in ",
                  where, where[0] ? ": " : "", change->failed ? change->why : trial->why);
         return;
     }
@@ -569,36 +585,154 @@ static void take_trial(struct twin_page_whatif *row, const struct twin_change *c
         row->residue_saved = (double)base->residue_bytes - (double)now->residue_bytes;
 }
 
+static bool saves(const struct twin_page_whatif *row)
+{
+    return row->passes &&
+           (row->now_fits || row->peak_saved >= WORTH_BYTES || row->residue_saved >= WORTH_BYTES);
+}
+
+static const struct twin_page_whatif *find_single(const struct twin_study *self, const char *text)
+{
+    for (size_t i = 0; i < self->changes.count; i++)
+        if (!strcmp(self->whatifs[i].text, text))
+            return &self->whatifs[i];
+    return NULL;
+}
+
+/* The changes to which a second one is added, at most FIRSTS. If the scenario fits, the one that
+ * saves most; if no change makes it fit, those that come furthest. */
+static size_t choose_firsts(const struct twin_study *self, const struct twin_trial *trials,
+                            const size_t *places, size_t *out)
+{
+    const bool fits = trials[0].summary.outcome == TWIN_PASSED;
+    size_t count = 0;
+    for (size_t i = 0; i < self->changes.count; i++) {
+        const struct twin_page_whatif *row = &self->whatifs[i];
+        if (row->now_fits)
+            return 0;
+        if (fits ? !saves(row) : !row->runs || row->refused)
+            continue;
+        size_t at = count < FIRSTS ? count++ : FIRSTS;
+        while (at && (fits ? by_saving(row, &self->whatifs[out[at - 1]]) < 0
+                           : trials[places[i]].summary.phase >
+                                 trials[places[out[at - 1]]].summary.phase)) {
+            if (at < FIRSTS)
+                out[at] = out[at - 1];
+            at--;
+        }
+        if (at < FIRSTS)
+            out[at] = i;
+    }
+    return fits && count ? 1 : count;
+}
+
+/* Adds the pairs of a change with each that is possible after it. */
+static enum ar_status add_pairs(struct twin_study *self, size_t first, struct ar_error *error)
+{
+    const struct twin_change *one = &self->changes.at[first];
+    struct twin_setup setup;
+    struct twin_result result = {0};
+    size_t pair = self->pairs.count;
+    AR_TRY(twin_setup_make(&one->edited, &setup, error));
+    enum ar_status status = twin_run(&setup.scenario, &result, error);
+    AR_THEN(status, twin_changes_find(&one->edited, &setup, &result, &self->pairs, error));
+    for (; pair < self->pairs.count; pair++) {
+        struct twin_change *two = &self->pairs.at[pair];
+        snprintf(two->second, sizeof two->second, "%.199s", two->text);
+        snprintf(two->text, sizeof two->text, "%.199s, and %.190s", one->text, two->second);
+        two->first = first;
+    }
+    twin_result_close(&result);
+    twin_setup_close(&setup);
+    return status;
+}
+
+/* Whether a pair is worth a run: not if its second change does nothing alone, or was the first of
+ * other pairs. */
+static bool worth_a_run(const struct twin_study *self, const struct twin_change *pair,
+                        const size_t *firsts, size_t first_count, bool fits)
+{
+    const struct twin_page_whatif *second = find_single(self, pair->second);
+    for (size_t i = 0; i < first_count && firsts[i] != pair->first; i++)
+        if (second == &self->whatifs[firsts[i]])
+            return false;
+    return !pair->failed && (!second || (fits ? saves(second) : second->runs && !second->refused));
+}
+
+/* Whether both changes together save more than each of them. */
+static bool is_better(const struct twin_study *self, const struct twin_change *pair,
+                      const struct twin_page_whatif *row)
+{
+    const struct twin_page_whatif *alone[] = {&self->whatifs[pair->first],
+                                              find_single(self, pair->second)};
+    double peak = 0, residue = 0;
+    for (size_t i = 0; i < 2 && alone[i]; i++) {
+        peak = fmax(peak, alone[i]->peak_saved);
+        residue = fmax(residue, alone[i]->residue_saved);
+    }
+    return row->now_fits ||
+           (row->passes && (row->peak_saved >= peak + WORTH_BYTES ||
+                            (row->peak_saved > peak - WORTH_BYTES && row->has_residue &&
+                             row->residue_saved >= residue + WORTH_BYTES)));
+}
+
+/* Runs the pairs and adds the best to the what-ifs, which have room for them. */
+static enum ar_status try_pairs(struct twin_study *self, const struct twin_trial *singles,
+                                const size_t *places, struct ar_error *error)
+{
+    const struct twin_summary *base = &singles[0].summary;
+    const bool fits = base->outcome == TWIN_PASSED;
+    size_t firsts[FIRSTS] = {0}, runs = 0, better = 0;
+    const size_t first_count = choose_firsts(self, singles, places, firsts);
+    for (size_t i = 0; i < first_count; i++)
+        AR_TRY(add_pairs(self, firsts[i], error));
+    const size_t count = self->pairs.count;
+    AR_FREED struct twin_trial *at = calloc(count + 1, sizeof *at);
+    AR_FREED struct twin_page_whatif *rows = calloc(count + 1, sizeof *rows);
+    AR_FREED const struct twin_change **pairs = calloc(count + 1, sizeof *pairs);
+    AR_TRY_MEMORY(at && rows && pairs, error, "the answers");
+    for (size_t i = 0; i < count; i++)
+        if (worth_a_run(self, &self->pairs.at[i], firsts, first_count, fits)) {
+            pairs[runs] = &self->pairs.at[i];
+            at[runs++] =
+                (struct twin_trial){.text = &self->pairs.at[i].edited, .cache_part = SIZE_MAX};
+        }
+    AR_TRY(twin_trials_run(&self->trials, at, runs, error));
+    for (size_t i = 0; i < runs; i++) {
+        take_trial(&rows[better], pairs[i], &at[i], base);
+        better += is_better(self, pairs[i], &rows[better]);
+    }
+    qsort(rows, better, sizeof *rows, by_saving);
+    for (size_t i = 0; i < better && i < TWIN_PAIRS; i++)
+        self->whatifs[self->whatif_count++] = rows[i];
+    return AR_OK;
+}
+
 static enum ar_status try_changes(struct twin_study *self, const struct scenario *text,
                                   struct ar_error *error)
 {
-    enum ar_status status =
-        twin_changes_find(text, &self->setup, &self->result, &self->changes, error);
+    AR_TRY(twin_changes_find(text, &self->setup, &self->result, &self->changes, error));
     const size_t count = self->changes.count;
-    struct twin_trial *at = calloc(count + 1, sizeof *at);
-    size_t *places = calloc(count + 1, sizeof *places), runs = 0;
-    self->whatifs = calloc(count + 1, sizeof *self->whatifs);
-    if (!status && (!at || !places || !self->whatifs))
-        status = ar_no_memory(error, "the answers");
+    AR_FREED struct twin_trial *at = calloc(count + 1, sizeof *at);
+    AR_FREED size_t *places = calloc(count + 1, sizeof *places);
+    size_t runs = 0;
+    self->whatifs = calloc(count + TWIN_PAIRS, sizeof *self->whatifs);
+    AR_TRY_MEMORY(at && places && self->whatifs, error, "the answers");
     /* The first one is the scenario itself. */
-    if (!status)
-        at[runs++] = (struct twin_trial){.text = text, .cache_part = SIZE_MAX};
-    for (size_t i = 0; i < count && !status; i++)
+    at[runs++] = (struct twin_trial){.text = text, .cache_part = SIZE_MAX};
+    for (size_t i = 0; i < count; i++)
         if (!self->changes.at[i].failed) {
             places[i] = runs;
             at[runs++] =
                 (struct twin_trial){.text = &self->changes.at[i].edited, .cache_part = SIZE_MAX};
         }
-    AR_THEN(status, twin_trials_run(&self->trials, at, runs, error));
-    for (size_t i = 0; i < count && !status; i++)
+    AR_TRY(twin_trials_run(&self->trials, at, runs, error));
+    for (size_t i = 0; i < count; i++)
         take_trial(&self->whatifs[i], &self->changes.at[i], &at[places[i]], &at[0].summary);
-    if (!status) {
-        self->whatif_count = count;
-        qsort(self->whatifs, count, sizeof *self->whatifs, by_saving);
-    }
-    free(at);
-    free(places);
-    return status;
+    self->whatif_count = count;
+    AR_TRY(try_pairs(self, at, places, error));
+    qsort(self->whatifs, self->whatif_count, sizeof *self->whatifs, by_saving);
+    return AR_OK;
 }
 
 static enum ar_status run_again(struct twin_study *self, const struct scenario *text,
@@ -646,6 +780,9 @@ enum ar_status twin_study_run(const struct scenario *text, bool again, const cha
         .reported_count = text->reported_count,
         .tolerance = text->tolerance,
         .range_count = out->range_count,
+        .range_fits = out->range_fits,
+        .range_least_peak_bytes = out->range_least_peak_bytes,
+        .range_most_peak_bytes = out->range_most_peak_bytes,
         .caches = out->caches,
         .cache_count = out->cache_count,
         .whatifs = out->whatifs,
@@ -662,6 +799,7 @@ void twin_study_close(struct twin_study *self, bool finished)
     twin_trials_close(&self->trials, finished);
     twin_result_close(&self->result);
     twin_setup_close(&self->setup);
+    twin_changes_close(&self->pairs);
     twin_changes_close(&self->changes);
     if (self->has_few)
         scenario_close(&self->few);

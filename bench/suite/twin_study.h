@@ -42,10 +42,12 @@ void twin_setup_close(struct twin_setup *self);
  * options of the policies, from the parts (struct twin_part_ops), and from the schedule. */
 
 struct twin_change {
-    char text[200];
+    char text[400];
     struct scenario edited;
     enum ar_status failed; /* why the edit is not possible; OK: it is */
     char why[400];
+    size_t first; /* of a pair: the index of the first change, and the text of the second */
+    char second[200];
 };
 
 struct twin_changes {
@@ -97,18 +99,22 @@ enum ar_status twin_trials_run(struct twin_trials *self, struct twin_trial *tria
 
 /* What-ifs of long scenarios run so many cycles, and are compared with as many. */
 #define TWIN_WHATIF_CYCLES 5
+/* Pairs of changes that the page has, at most. */
+#define TWIN_PAIRS 3
 
 struct twin_study {
     struct twin_setup setup;
     struct twin_result result;
     struct twin_changes changes;
+    struct twin_changes pairs; /* each is two of them, made one after the other */
     struct twin_trials trials; /* its journal */
     struct scenario few;       /* of at most TWIN_WHATIF_CYCLES cycles */
     bool has_few;
     struct twin_page_reported *reported;
     struct twin_page_cache *caches;
     struct twin_page_whatif *whatifs;
-    size_t cache_count, whatif_count, range_count;
+    size_t cache_count, whatif_count, range_count, range_fits;
+    uint64_t range_least_peak_bytes, range_most_peak_bytes;
     char name[64];
     struct twin_page page; /* points to the above */
 };

@@ -214,6 +214,15 @@ printf '%s\n' '[process rl]' "$engine" "$model" 'enforce_eager = yes' '[schedule
 run twin "$tmp/off.ini"
 check no_size_helps says 'With no value of gpu_memory_utilization of e does the schedule pass. It comes furthest with [0-9.]+: cycle 1, e.sleep 1: e cannot sleep: enable_sleep_mode is off'
 
+# Two caches of 30 GiB beside a request of 60: neither of them alone makes room, both do.
+printf '[process a]\n[process b]\n[process c]\n[buffer x]\nprocess = a\nbytes = 30GiB\n[buffer y]\nprocess = b\nbytes = 30GiB\n[buffer z]\nprocess = c\nbytes = 60GiB\n[schedule]\ncycle = x.load, x.free, y.load, y.free, z.load, z.free\n' >"$tmp/pair.ini"
+run twin "$tmp/pair.ini"
+check a_pair_helps says '[ab].empty_cache before [a-z.]+, and [ab].empty_cache before [a-z.]+ \(then it fits\)'
+check no_change_alone_helps not grep -qE '^ +- +- +[ab]\.empty_cache before [a-z.]+ \(then it fits' "$out"
+# A change that is refused is not one with which it does not fit.
+run twin workloads/scenarios/wake_up.ini
+check refused_is_no_misfit says 'expandable_segments=true: is refused, in start, rollout.start'
+
 # A closed standard output does not get the number of a file.
 "$ALLOCRIG" twin $small --json "$tmp/closed.json" >&- 2>"$err"
 check a_closed_output_is_said [ $? = 2 -a "$(cat "$err")" = 'allocrig: standard output cannot be written' ]
@@ -239,9 +248,14 @@ printf '[process rl]\n[buffer b]\nbytes = 1GiB\n[schedule]\nstart = b.load\n[unk
 run twin "$tmp/unknown.ini" --what-if no
 check a_figure_in_range grep -qE '^ *2GiB +1\.000 GiB +-50\.0 +1\.000 GiB +3\.000 GiB +in range' "$out"
 check a_figure_out_of_range grep -qE '^ *9GiB .* off +b.load: owner' "$out"
+check what_fits says 'It fits with 2 of the 2 combinations of .unknown., with peaks of 1.5[0-9]+ GiB to 3.5[0-9]+ GiB'
 check what_is_in_range says 'Reported figures: 0 of 2 agree within 5 %, 1 is in range'
 run twin "$tmp/unknown.ini" --what-if no --json -
 check json_has_the_range grep -q '"most": 3221225472' "$out"
+check json_says_what_fits grep -q '"combinations": 2' "$out"
+sed '/reported/,$d; s/3GiB/300GiB/' "$tmp/unknown.ini" >"$tmp/no_figures.ini"
+run twin "$tmp/no_figures.ini" --what-if no
+check ranges_without_figures says 'It fits with 1 of the 2 combinations of .unknown., with peaks of 1.5[0-9]+ GiB to 1.5[0-9]+ GiB'
 sed -i '/context/d' "$tmp/unknown.ini"
 run twin "$tmp/unknown.ini" --check
 check in_range_is_no_miss [ "$status" = 0 ]
