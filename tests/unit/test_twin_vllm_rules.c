@@ -371,6 +371,14 @@ TEST(states_make_blocks_larger)
     assert_int_equal(vllm_request_blocks(&cache, 1569, 2048), 2 + 3);
     assert_int_equal(vllm_tokens(&cache, 43), 10 * 1568);
     assert_int_equal(llm_kv_token_bytes(next, &rank, 2), 16 * 2 * 4 * 256 * 2);
+    /* noonghunna/club-3090#612: 5.98 GiB, prefixes are cached, "567,978 tokens", "4.33x" */
+    cache = vllm_cache_of(vllm("0.24"), model("qwen3.5-35b-a3b"), &rank, 16, 1);
+    cache.state_blocks = 2;
+    uint64_t blocks = vllm_blocks(&cache, 5.98 * GIB);
+    within("#612", vllm_concurrency(vllm("0.24"), &cache, blocks, 131072, 8192), 4.33, 0.005);
+    assert_int_equal(vllm_printed_tokens(vllm("0.24"), &cache, blocks, 131072, 8192), 567978);
+    assert_int_equal(vllm_printed_tokens(vllm("0.20"), &cache, blocks, 131072, 8192),
+                     vllm_tokens(&cache, blocks));
     within("Qwen3-Next", (double)llm_parameters(model("qwen3-next-80b-a3b")) / 1e9, 79.67, 0.01);
     within("Qwen3.5", (double)llm_parameters(model("qwen3.5-35b-a3b")) / 1e9, 35.1, 0.01);
     struct llm bad = *next;

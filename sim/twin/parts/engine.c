@@ -84,6 +84,8 @@ static const struct ar_option options[] = {
      "tokens of a block (SGLang: page_size); 0: 16, with SGLang 1, else 64"},
     {"enforce_eager", AR_OPTION_BOOL, AT(enforce_eager), "no", 0, 0, NULL,
      "no CUDA graphs (SGLang: disable_cuda_graph)"},
+    {"enable_prefix_caching", AR_OPTION_BOOL, AT(enable_prefix_caching), "no", 0, 0, NULL,
+     "requests of a model with linear attention keep two states (vLLM)"},
     {"cudagraph_sizes", AR_OPTION_TEXT, AT(cudagraph_sizes), "", 0, 0, NULL,
      "\"1 2 4 8-256/8\"; the default is that of the version"},
     {"cuda_graph_max_bs", AR_OPTION_COUNT, AT(cuda_graph_max_bs), "0", 0, 8192, NULL,

@@ -25,7 +25,8 @@ struct engine_values {
     uint64_t chunked_prefill_size, cuda_graph_max_bs;
     uint64_t num_speculative_tokens, shared_prefix;
     double acceptance;
-    bool enforce_eager, offline, enable_sleep_mode, weights_cpu_backup, graphs_sleep;
+    bool enforce_eager, enable_prefix_caching, offline, enable_sleep_mode, weights_cpu_backup,
+        graphs_sleep;
     bool top_k_top_p;
     int estimate_graphs;
     uint64_t activation, non_torch, cuda, second_graph, update_bucket, seed;

@@ -501,6 +501,9 @@ static enum ar_status size_vllm(struct engine *self, struct ar_error *error)
     self->cache = vllm_cache_of(self->vllm, &self->model, &self->rank, self->page_tokens,
                                 self->kv_value_bytes);
     self->page_tokens = self->cache.block_tokens;
+    self->cache.state_blocks += values->enable_prefix_caching;
+    if (values->speculative)
+        self->cache.state_blocks += values->num_speculative_tokens;
     if (values->kv_bytes_per_token)
         self->cache.page_bytes =
             self->page_tokens * values->kv_bytes_per_token / self->cache.tensors;
@@ -512,7 +515,8 @@ static enum ar_status size_vllm(struct engine *self, struct ar_error *error)
         return twin_refuse(&self->base, error, "%s", why.text);
     self->blocks = values->num_gpu_blocks_override ? values->num_gpu_blocks_override
                                                    : vllm_blocks(&self->cache, self->available);
-    self->tokens = vllm_tokens(&self->cache, self->blocks);
+    self->tokens = vllm_printed_tokens(self->vllm, &self->cache, self->blocks, self->length,
+                                       self->step_tokens);
     twin_figure(
         &self->base, "max concurrency",
         vllm_concurrency(self->vllm, &self->cache, self->blocks, self->length, self->step_tokens));

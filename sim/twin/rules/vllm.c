@@ -268,6 +268,7 @@ struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *m
         .page_bytes = block_tokens * llm_kv_layer_bytes(model, rank, kv_value_bytes),
         .tensors = layers,
         .full_groups = 1,
+        .state_blocks = 1,
     };
     if (linear && linear < layers) {
         cache.tensors = smaller(linear, layers - linear);
@@ -310,8 +311,8 @@ uint64_t vllm_tokens(const struct vllm_cache *cache, uint64_t blocks)
  * kv_cache_interface.py, SlidingWindowSpec.max_memory_usage_bytes. */
 uint64_t vllm_request_blocks(const struct vllm_cache *cache, uint64_t length, uint64_t batch_tokens)
 {
-    uint64_t blocks =
-        cache->full_groups * divide_up(length, cache->block_tokens) + cache->state_groups;
+    uint64_t blocks = cache->full_groups * divide_up(length, cache->block_tokens) +
+                      cache->state_groups * cache->state_blocks;
     if (cache->window_groups) {
         uint64_t kept = smaller(cache->window - 1 + batch_tokens, length);
         blocks += cache->window_groups * (divide_up(kept, cache->block_tokens) + 1);
@@ -325,6 +326,17 @@ double vllm_concurrency(struct vllm_version version, const struct vllm_cache *ca
     if (version.v1 && at_least(version, 9, 1))
         return (double)blocks / (double)vllm_request_blocks(cache, length, batch_tokens);
     return (double)vllm_tokens(cache, blocks) / (double)length;
+}
+
+/* report_kv_cache_config. A log of May 2026 (noonghunna/club-3090#104) has the later rule, one of
+ * April (vllm#39559) the earlier. */
+uint64_t vllm_printed_tokens(struct vllm_version version, const struct vllm_cache *cache,
+                             uint64_t blocks, uint64_t length, uint64_t batch_tokens)
+{
+    if (!version.v1 || !at_least(version, 21, 0))
+        return vllm_tokens(cache, blocks);
+    return (uint64_t)(vllm_concurrency(version, cache, blocks, length, batch_tokens) *
+                      (double)length);
 }
 
 static double request_bytes(const struct vllm_cache *cache, uint64_t length, uint64_t batch_tokens)

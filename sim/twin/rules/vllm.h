@@ -144,14 +144,17 @@ bool vllm_starts(struct vllm_version version, double utilization, uint64_t total
 /* The layers in groups, each with a table of blocks of its own. Models with sliding windows have
  * several groups from 0.9.2 on; all others, and all before, have one. Groups share tensors.
  * v1/core/kv_cache_utils.py, _get_kv_cache_groups_uniform_page_size. A layer with a state has one
- * block for each request, and blocks have as many tokens as make their pages as large as a state
- * (model_executor/models/config.py, HybridAttentionMambaModelConfig: 1568 tokens of a byte in the
- * log of noonghunna/club-3090#1047). */
+ * block for each request, two if prefixes are cached, and one more for each proposed token
+ * (kv_cache_interface.py, MambaSpec.max_memory_usage_bytes). Blocks have as many tokens as make
+ * their pages as large as a state (model_executor/models/config.py,
+ * HybridAttentionMambaModelConfig: 1568 tokens of a byte in the log of
+ * noonghunna/club-3090#1047). */
 struct vllm_cache {
     uint64_t block_tokens;
     uint64_t page_bytes; /* of a block in one layer */
     uint64_t tensors;    /* layers of a group: as many tensors are made */
     uint64_t full_groups, window_groups, state_groups;
+    uint64_t state_blocks; /* of a request in a group of states */
     uint64_t window;
 };
 struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *model,
@@ -160,8 +163,11 @@ struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *m
 
 /* Blocks in `available` bytes: v1 get_num_blocks; V0 determine_num_available_blocks. */
 uint64_t vllm_blocks(const struct vllm_cache *cache, double available);
-/* "GPU KV cache size: N tokens"; V0: blocks x tokens. */
+/* "GPU KV cache size: N tokens"; V0: blocks x tokens. To 0.20 the blocks of one group; later ones
+ * print the concurrency times the length of a request. */
 uint64_t vllm_tokens(const struct vllm_cache *cache, uint64_t blocks);
+uint64_t vllm_printed_tokens(struct vllm_version version, const struct vllm_cache *cache,
+                             uint64_t blocks, uint64_t length, uint64_t batch_tokens);
 /* Blocks that one request of `length` tokens needs. `batch_tokens`: max_num_batched_tokens. */
 uint64_t vllm_request_blocks(const struct vllm_cache *cache, uint64_t length,
                              uint64_t batch_tokens);
