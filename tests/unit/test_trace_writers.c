@@ -40,6 +40,25 @@ TEST(an_oracle_trace_has_requests_and_completions)
     becomes(&format_writer_oracle, "an_oracle_trace_has_requests_and_completions");
 }
 
+/* What no file that can be read again would hold. */
+TEST(a_recorded_address_that_no_device_has_is_refused)
+{
+    static const char *const notes[] = {"a,0,512\n!,alloc,9223372036854775807\n",
+                                        "!,block,9223372036854775807,512,0\na,0,512,initial=yes\n"};
+    for (size_t i = 0; i < COUNT(notes); i++) {
+        CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
+        CLOSED(close_trace) struct trace_source *source;
+        char text[200];
+        snprintf(text, sizeof text, "# allocrig-trace 1\n%s", notes[i]);
+        assert_ok(trace_rig_text(&rig, text, &source, &test_error));
+        assert_says(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error),
+                    AR_INVALID, "9223372036854775807");
+        if (i == 0)
+            assert_says(format_write(&format_writer_rmm, source, rig.path[1], false, &test_error),
+                        AR_INVALID, "has an address that no device has");
+    }
+}
+
 /* All names and endings are different. */
 TEST(a_trace_without_requests_is_refused)
 {

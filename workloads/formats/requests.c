@@ -109,6 +109,9 @@ static enum ar_status give_request(struct reading *self, const char *note, bool 
         return AR_HOST_MEMORY;
     fill(self, &event, block);
     if (note && request_note(note, "alloc", &number, 1)) {
+        if (number >= UINT64_MAX / 2)
+            return ar_invalid(error, "the note \"!,%.60s\" has an address that no device has",
+                              note);
         block->address = number;
         block->placed = *used = true;
     } else if (note && request_note(note, "oom", &number, 1)) {

@@ -129,6 +129,13 @@ static enum ar_status add_annotation(struct making *self, const struct request_m
     return status ? status : snapshot_add_entry(&self->image, &entry, error);
 }
 
+static enum ar_status cannot_be(const struct request_moment *moment, struct ar_error *error)
+{
+    return ar_invalid(error,
+                      "the note \"!,%.60s\" has an address or a size that no snapshot can hold",
+                      moment->text);
+}
+
 static enum ar_status on_note(struct making *self, const struct request_moment *moment,
                               struct ar_error *error)
 {
@@ -150,8 +157,10 @@ static enum ar_status on_note(struct making *self, const struct request_moment *
         self->range_stream = (uint32_t)numbers[1];
         self->range_pool = (uint32_t)numbers[2];
     }
-    if (request_note(moment->text, "block", numbers, 3) && !strstr(moment->text, ",free") &&
-        ar_map_put(&self->initial, numbers[2], numbers[0]))
+    bool block = request_note(moment->text, "block", numbers, 3) && !strstr(moment->text, ",free");
+    if (block && !snapshot_range_can_be(numbers[0], 0))
+        return cannot_be(moment, error);
+    if (block && ar_map_put(&self->initial, numbers[2], numbers[0]))
         return no_memory(error);
     if (request_note(moment->text, "final_block", numbers, 2) &&
         ar_map_put(&self->end_blocks, numbers[0], numbers[1]))
@@ -165,10 +174,7 @@ static enum ar_status on_note(struct making *self, const struct request_moment *
         if (!request_note(moment->text, verbs[i].verb, numbers, 4))
             continue;
         if (!snapshot_range_can_be(numbers[0], numbers[1]))
-            return ar_invalid(error,
-                              "the note \"!,%.60s\" has an address or a size that no snapshot "
-                              "can hold",
-                              moment->text);
+            return cannot_be(moment, error);
         bool pages = verbs[i].before && verbs[i].action == SNAPSHOT_SEGMENT_MAP;
         const struct snapshot_entry entry = {
             .address = numbers[0],
