@@ -70,7 +70,7 @@ def check(setting, log, name, command, environment):
 def card():
     _, name, _, _ = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
     _, version, _, _ = run([CHECK[0], "--version"])
-    return f", {name.splitlines()[0].replace(', ', ', driver ')}, {CHECK[0]} {re.findall('[0-9.]+[.][0-9]+', version)[-1]}"
+    return f", {name.splitlines()[0].replace(', ', ', driver ')}, {CHECK[0]} {re.findall('[0-9]+[.][0-9]+[.][0-9]+', version)[-1]}"
 
 
 def run_part(setting, log):

@@ -27,7 +27,7 @@ HEADS = {
     "memcheck": ("compute-sanitizer (memcheck) on a card",
                  "The kernels, each policy on the rig's own device with every byte checked, and each policy inside PyTorch "
                  "and CuPy,\none of the latter at a time.",
-                 ("run", "processes", "", "processor s", "memory errors")),
+                 ("run", "processes", "", "processor s", "memory errors", "commit")),
 }
 
 
@@ -36,12 +36,12 @@ def number(text):
 
 
 def table(rows, heads):
-    columns = [(head, key) for head, key in zip(heads, ("name", "done", "wanted", "cpu_s", "figures"))
+    columns = [(head, key) for head, key in zip(heads, ("name", "done", "wanted", "cpu_s", "figures", "commit"))
                if head and not (key == "cpu_s" and heads[1] == head)]
     yield "| " + " | ".join(head for head, _ in columns) + " |"
-    yield "| " + " | ".join("---" if key in ("name", "figures") else "---:" for _, key in columns) + " |"
+    yield "| " + " | ".join("---" if key in ("name", "figures", "commit") else "---:" for _, key in columns) + " |"
     for row in rows:
-        yield "| " + " | ".join(number(row[key]) for _, key in columns) + " |"
+        yield "| " + " | ".join(row[key] if key == "commit" else number(row[key]) for _, key in columns) + " |"
 
 
 def together(rows):
