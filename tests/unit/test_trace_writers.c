@@ -59,6 +59,17 @@ TEST(a_recorded_address_that_no_device_has_is_refused)
     }
 }
 
+TEST(segments_that_overlap_are_refused)
+{
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
+    CLOSED(close_trace) struct trace_source *source;
+    assert_ok(trace_rig_text(
+        &rig, "# allocrig-trace 1\n!,segment,4096,2097152,0\na,0,512\n!,alloc,4000\n", &source,
+        &test_error));
+    assert_says(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error),
+                AR_INVALID, "the segments at 4000 and 4096 overlap");
+}
+
 /* All names and endings are different. */
 TEST(a_trace_without_requests_is_refused)
 {

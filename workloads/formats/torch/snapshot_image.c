@@ -14,6 +14,7 @@
  * the stack of the request: one frame, named like the tag, of a file named like the trace. */
 #include "workloads/formats/torch/snapshot_image.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "allocators/base/array.h"
@@ -227,6 +228,20 @@ static enum ar_status house_strays(struct snapshot_image *self, struct ar_error 
     return status;
 }
 
+/* Blocks and notes that contradict each other make segments that overlap. */
+static enum ar_status check_apart(const struct snapshot_image *self, struct ar_error *error)
+{
+    for (size_t i = 1; i < self->segment_count; i++) {
+        const struct snapshot_segment *one = &self->segments[i - 1], *next = one + 1;
+        if (one->device == next->device && next->address - one->address < one->bytes)
+            return ar_invalid(error,
+                              "the segments at %" PRIu64 " and %" PRIu64
+                              " overlap, which no snapshot can hold: addresses or sizes are wrong",
+                              one->address, next->address);
+    }
+    return AR_OK;
+}
+
 /* PyTorch's small pool has segments of 2 MiB, or ranges in which no block is large. */
 static void classify(struct snapshot_segment *segment, uint64_t largest_bytes)
 {
@@ -347,6 +362,7 @@ enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *err
     if (self->recorded)
         take_pools(self);
     AR_TRY(house_strays(self, error));
+    AR_TRY(check_apart(self, error));
     return tile_all(self, error);
 }
 
