@@ -18,7 +18,8 @@
 struct told {
     struct {
         enum observer_kind kind;
-        uint64_t address, bytes, event;
+        uint64_t address, bytes, event, now_ns;
+        bool unmaps;
     } at[EVENTS_MOST];
     size_t count;
 };
@@ -31,6 +32,8 @@ static enum ar_status note(void *argument, const struct observer_event *event,
     told->at[told->count].kind = event->kind;
     told->at[told->count].address = event->address;
     told->at[told->count].bytes = event->bytes;
+    told->at[told->count].now_ns = event->now_ns;
+    told->at[told->count].unmaps = event->call && strstr(event->call, "nmap");
     told->at[told->count++].event = event->event;
     return AR_OK;
 }
@@ -79,6 +82,23 @@ TEST(a_request_comes_behind_the_segment_made_for_it)
     assert_int_equal(told->at[2].event, 0);
     assert_int_equal(told->at[3].event, 1);
     assert_int_equal(told->at[5].bytes, 1000);
+}
+
+/* Pages that are unmapped one after the other are one event, at the time of the last one. */
+TEST(a_run_of_pages_is_unmapped_at_its_end)
+{
+    FREED struct told *told =
+        run("torch:expandable_segments=true", "sim", "a,0,104857600 f,0 c a,1,1000");
+    size_t last = 0;
+    assert_int_equal(count_of(told, OBSERVER_SEGMENT_UNMAP), 1);
+    for (size_t i = 0; i < told->count; i++) {
+        if (told->at[i].unmaps)
+            last = i;
+        if (told->at[i].kind == OBSERVER_SEGMENT_UNMAP) {
+            assert_int_equal(told->at[i].bytes, 100 * AR_MIB);
+            assert_int_equal(told->at[i].now_ns, told->at[last].now_ns);
+        }
+    }
 }
 
 /* A block used on another stream is complete when that one has come past its free: the policy does
