@@ -1,6 +1,6 @@
-/* The policies of inference and graphics engines (ort, offset, vma-virtual, ggml): random
- * operations with other options than the defaults, which the property tests use, and ggml's stack.
- * Options: tests/steps/engines. Places: golden/test_pools. */
+/* Random operations under other options than the defaults, which the property tests use: of slab,
+ * GMLake and the policies of inference and graphics engines (ort, offset, vma-virtual, ggml); and
+ * ggml's stack. Single options: tests/steps/engines. Places: golden/test_pools. */
 #include "allocators/base/rng.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
@@ -15,7 +15,15 @@ static void open_rig(struct policy_rig *rig, const char *spec, struct ar_backing
 
 TEST(options)
 {
+    enum { LONG = 7 }; /* so many have twice the operations */
     static const char *const specs[] = {
+        "slab:virtual=true",
+        "slab:keep=0,slack=0",
+        "slab:largest_class=16MiB,keep=3",
+        "slab:largest_class=4096,limit=300MiB",
+        "gmlake:frag_limit=2MiB",
+        "gmlake:frag_limit=2MiB,auto_gc=512MiB,reuse_limit=1.5",
+        "gmlake:frag_limit=2MiB,realloc=true,defrag_level=1",
         "ort:arena_extend_strategy=kSameAsRequested",
         "ort:initial_chunk_size_bytes=1000,max_dead_bytes_per_chunk=1,limit=300MiB",
         "ort:initial_growth_chunk_size_bytes=1,max_power_of_two_extend_bytes=4MiB",
@@ -27,8 +35,9 @@ TEST(options)
         "vma-virtual:algorithm=linear",
         "ggml:retry=false",
     };
-    CLOSED(op_script_close) struct op_script script;
-    op_script_open(&script, 3, 10000, 300, 32 * AR_MIB);
+    CLOSED(op_script_close) struct op_script short_script, long_script;
+    op_script_open(&short_script, 3, 10000, 300, 32 * AR_MIB);
+    op_script_open(&long_script, 3, 20000, 300, 32 * AR_MIB);
     for (size_t i = 0; i < COUNT(specs); i++) {
         struct policy_rig rig;
         char spec[120];
@@ -36,7 +45,8 @@ TEST(options)
         struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
         snprintf(spec, sizeof spec, "checked(every=50)+%s", specs[i]);
         open_rig(&rig, spec, device->backing);
-        struct op_result result = op_script_run(&script, rig.policy);
+        struct op_result result =
+            op_script_run(i < LONG ? &long_script : &short_script, rig.policy);
         if (result.status != AR_OK)
             fail_msg("%s: %s", specs[i], ar_policy_problem(rig.policy));
         assert_true(result.served > result.refused && result.refused > 0);

@@ -1,9 +1,7 @@
-/* The slab policy: the waste of its classes, fences, and random operations. Its rules, step by
- * step: tests/steps/slab. */
+/* The slab policy: the waste of its classes, and fences. Its rules, step by step: tests/steps/slab;
+ * random operations: test_engines. */
 #include "tests/support/fake_backing.h"
-#include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
-#include "tests/support/sim.h"
 #include "tests/support/test.h"
 
 /* Requests of 4 KiB and more waste at most an eighth of the granted bytes. The worst have the size
@@ -55,34 +53,5 @@ TEST(pages_move_behind_the_work_of_all_streams)
         fenced = 0;
         policy_rig_give(&rig, policy_rig_take(&rig, 60 * AR_MIB));
         assert_int_equal(fenced, 63);
-    }
-}
-
-/* Random operations with other settings than the default, which the property tests use. */
-TEST(settings)
-{
-    static const char *const specs[] = {
-        "checked(every=50)+slab:virtual=true",
-        "checked(every=50)+slab:keep=0,slack=0",
-        "checked(every=50)+slab:largest_class=16MiB,keep=3",
-        "checked(every=50)+slab:largest_class=4096,limit=300MiB",
-        "checked(every=50)+gmlake:frag_limit=2MiB",
-        "checked(every=50)+gmlake:frag_limit=2MiB,auto_gc=512MiB,reuse_limit=1.5",
-        "checked(every=50)+gmlake:frag_limit=2MiB,realloc=true,defrag_level=1",
-    };
-    CLOSED(op_script_close) struct op_script script;
-    op_script_open(&script, 3, 20000, 300, 32 * AR_MIB);
-    for (size_t i = 0; i < COUNT(specs); i++) {
-        struct policy_rig rig;
-        CLOSED(close_device)
-        struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
-        if (policy_rig_open(&rig, specs[i], device->backing, 0) != AR_OK)
-            fail_msg("%s: %s", specs[i], rig.error.text);
-        struct op_result result = op_script_run(&script, rig.policy);
-        if (result.status != AR_OK)
-            fail_msg("%s: %s", specs[i], ar_policy_problem(rig.policy));
-        assert_true(result.served > result.refused && result.refused > 0);
-        assert_int_equal(policy_rig_close(&rig), 0);
-        assert_int_equal(device->counters.physical_bytes, 0);
     }
 }
