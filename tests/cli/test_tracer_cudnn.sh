@@ -77,7 +77,7 @@ with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
 assert count > 700 and right >= 0.97 * count, (right, count)"
 check measured_parts_of_weight_gradients_and_bytes_of_leading_engines sizes "
 import gzip
-from allocrig_tracer import cudnn_fitted as fitted
+from allocrig_tracer import cudnn_division as division, cudnn_fitted as fitted
 types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}
 right = count = led = 0
 with gzip.open('results/published/h200/cudnn/grid-41.tsv.gz', 'rt') as lines:
@@ -94,12 +94,11 @@ with gzip.open('results/published/h200/cudnn/grid-41.tsv.gz', 'rt') as lines:
             led += 1
             continue
         knobs = dict(tuple(int(v) for v in k.split('=')) for k in knobs.split(','))
-        division = source.division(s, knobs)
-        copies = division and fitted.copies(s, int(size), division.buffer)
-        if copies is not None:
-            got = copies + division.rest * source.fitted_shares.parts(s, knobs, division) * division.buffer
+        divided = division.divide(s, knobs, source.at_once)
+        found = divided and division.undivided(s, int(size), divided)
+        if found:
             count += 1
-            right += abs(got - int(size)) <= 2048
+            right += found[0] + divided.taken(source.fitted_shares.parts(s, knobs, divided)) == int(size)
 assert led > 200 and count > 1000 and right >= 0.94 * count, (led, right, count)"
 check an_engine_that_cudnn_leaves_out sizes "
 class Planner:

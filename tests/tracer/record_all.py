@@ -5,7 +5,7 @@
 2. the smallest limit with which the programs of LIMITED finish, by bisection to 1 %, under both settings: every trial
    is a process of its own and has its record, also with its number of retries;
 3. every program once more with the stacks of its requests, which name the operators.
-With RECORD_LIMITS=FILE, whose lines are PROGRAM, SETTING and BYTES, those limits take the place of 2.
+RECORD_JOBS: how many of 1 run at once, default 4. With RECORD_LIMITS=FILE, whose lines are PROGRAM, SETTING and BYTES, those limits take the place of 2.
 Several processes share the card: its memory is much larger than their sum. A program that retried without a limit, or
 that failed for want of memory, runs again alone.
 """
@@ -107,7 +107,7 @@ def free_run(name, setting):
     results[name, setting] = record(name, setting, "", *(["--history"] if setting == "default" else []))
 
 
-with futures.ThreadPoolExecutor(4) as pool:
+with futures.ThreadPoolExecutor(int(os.environ.get("RECORD_JOBS", 4))) as pool:
     list(pool.map(lambda a: free_run(*a), [(n, s) for n in names if n not in ALONE for s in CONF]))
 for n in [n for n in names if n in ALONE]:
     for s in CONF:

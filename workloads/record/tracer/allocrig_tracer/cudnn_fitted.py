@@ -1,29 +1,17 @@
 """What was fitted to plans that a card lists: how its kernels divide sums, and when engines lead that cuDNN leaves out
 without a driver. measure/cudnn_fit.py writes the two tables; kernels/CUDNN.md has the residuals."""
 import math
-from collections import namedtuple
 from pathlib import Path
 
 from . import cudnn_library as library
+from .cudnn_division import STEP
 
 HERE = Path(__file__).resolve().parent / "kernels"
 FORWARD, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_WEIGHT
 
-# How a product is divided: tiles of the last wave, the most parts of a tile, bytes of a part, steps of the sum
-Division = namedtuple("Division", "rest split buffer steps single")
 POWERS = (2, 4, 8)
 FEW = 8  # above so many parts their number is the sum's length over LEAST elements
 LEAST = 1056
-STEP = {"float32": 32, "float16": 64, "bfloat16": 64}
-
-
-def copies(s, size, buffer):
-    """Bytes of operands in another layout, and of parameters, of a plan that takes size bytes with parts of buffer.
-    None if it takes anything else."""
-    item = 4 if s.dtype == "float32" else 2
-    whole = 0 if s.channels_last else sum(-(-math.prod(v) * item // 16) * 16 for v in (s.x, s.w, s.y))
-    rest = (size - whole) % buffer
-    return whole + rest if size >= whole and rest < 1024 else None
 
 
 def lines_of(name):

@@ -15,17 +15,15 @@ Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN
 - Depthwise convolutions have engines of their own without workspace; the weight gradient of 16-bit types in NHWC
   takes 32 bytes per sample, element of the filter and channel, with channels in multiples of 32.
 - Engines of Winograd products and of Fourier transforms lead where a tree says so (cudnn_fitted.py).
-- Plans with clusters of thread blocks divide the last, partial wave of tiles along the reduction: each part of a
-  tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: at most r * (p // r) buffers if p // r > 1.
-  How many is in a table (cudnn_fitted.py). Tiles of a weight gradient hold the channels of one element of the filter: a
-  filter of 3x3 and 64 channels has 9 tiles of 128 across, not 5.
+- Plans with clusters of thread blocks divide the last wave of tiles: cudnn_division.py.
 """
-import math
 from collections import namedtuple
 from pathlib import Path
 
+from . import cudnn_division as division
 from . import cudnn_fitted as fitted
 from . import cudnn_library as library
+from .cudnn_division import product, up
 
 FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_INPUT, library.BACKWARD_WEIGHT
 HERE = Path(__file__).resolve().parent / "kernels"
@@ -41,18 +39,7 @@ BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 TIMED = 10  # torch.backends.cudnn.benchmark_limit: plans that a search times
 NEXT = 12  # plans after the first that a trace names
 LISTED = 44  # the most plans that cuDNN lists: 40 and the fallbacks
-KNOB_TILE, KNOB_WORKSPACE, KNOB_CLUSTER_M, KNOB_CLUSTER_N = 2, 25, 27, 28
-TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128),
-         9: (64, 256), 20: (256, 96)}
 LEAST_STEPS = 10  # of a part, for kernels that were not measured
-
-
-def product(values):
-    return math.prod(values)
-
-
-def up(value, multiple):
-    return -(-value // multiple) * multiple
 
 
 def operands(s):
@@ -164,27 +151,9 @@ class Source:
         return self.planner.plans(s.operation, list(s.x), list(s.w), list(s.y), list(s.stride), list(s.padding),
                                   list(s.dilation), s.dtype, s.channels_last, s.deterministic, s.allow_tf32)
 
-    def division(self, s, knobs):
-        """How this card divides the last wave of tiles of a plan at most, or None if the plan does not divide them."""
-        tile = TILES.get(knobs.get(KNOB_TILE)) if self.divides else None
-        if KNOB_CLUSTER_M not in knobs or knobs.get(KNOB_WORKSPACE) != 0 or tile is None or s.groups != 1:
-            return None
-        m, n, k = product((s.y[0],) + tuple(s.y[2:])), s.y[1], product(s.w[1:])
-        if s.operation == BACKWARD_INPUT:
-            m, n, k = product((s.x[0],) + tuple(s.x[2:])), s.x[1], s.w[0] * product(s.w[2:])
-        elif s.operation == BACKWARD_WEIGHT:
-            m, n, k = s.w[0], product(s.w[1:]), product((s.y[0],) + tuple(s.y[2:]))
-        cluster = knobs[KNOB_CLUSTER_M] * knobs[KNOB_CLUSTER_N]
-        across = -(-n // tile[1])
-        if s.operation == BACKWARD_WEIGHT:  # tiles of the weight do not span elements of the filter
-            across = product(s.w[2:]) * -(-s.w[1] // tile[1])
-        tiles = up(-(-m // tile[0]), knobs[KNOB_CLUSTER_M]) * up(across, knobs[KNOB_CLUSTER_N])
-        at_once = self.blocks.get(cluster, self.multiprocessors // cluster * cluster)
-        if not at_once:
-            return None
-        rest, split = shares(tiles, at_once)
-        return fitted.Division(rest, split, 4 * tile[0] * tile[1], k / (32 if s.dtype == "float32" else 64),
-                               tiles < at_once)
+    def at_once(self, cluster):
+        """Blocks in clusters of this size that run at once."""
+        return self.blocks.get(cluster, self.multiprocessors // cluster * cluster)
 
     def on_card(self, s, size, configuration):
         """(bytes, lowest, highest) on the card, from the bytes that cuDNN answers without a driver."""
@@ -192,16 +161,16 @@ class Source:
             knobs = self.planner.knobs(configuration)
         except library.CudnnError:
             return size, size, size
-        division = self.division(s, knobs)
-        copies = fitted.copies(s, size, division.buffer) if division else None
+        divided = division.divide(s, knobs, self.at_once) if self.divides else None
+        copies = division.without_driver(s, size, knobs) if divided else None
         if copies is None:
             return size, size, size
-        parts = self.fitted_shares.parts(s, knobs, division)
+        parts = self.fitted_shares.parts(s, knobs, divided)
         if parts is None:  # a kernel that was not measured
-            parts = division.split if division.steps >= LEAST_STEPS * division.split else 0
-        right = copies + division.rest * parts * division.buffer
-        most = min(division.rest * division.split, self.multiprocessors)
-        return right, copies, max(right, copies + most * division.buffer)
+            parts = divided.split if divided.steps >= LEAST_STEPS * divided.split else 0
+        right = copies + divided.taken(parts)
+        most = min(divided.rest * divided.split, self.multiprocessors)
+        return right, copies, max(right, copies + most * divided.buffer)
 
     # the table's answer
 
@@ -219,12 +188,6 @@ class Source:
             first, low, high = special
         largest = max(first, everything, fourier(s))
         return Answer(first, low, high, largest, (first, 0, high), False)
-
-
-def shares(tiles, blocks):
-    """(tiles of the last wave, parts of each along the reduction) if they are divided, else (0, 0)."""
-    rest = tiles % blocks
-    return (rest, blocks // rest) if rest and blocks // rest > 1 else (0, 0)
 
 
 def leading(s, first):

@@ -14,6 +14,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
+from allocrig_tracer import cudnn_division as division  # noqa: E402
 from allocrig_tracer import cudnn_fitted as fitted  # noqa: E402
 from allocrig_tracer import cudnn_plans as plans  # noqa: E402
 
@@ -57,13 +58,10 @@ def fit_shares(source, paths, out):
     kernels = collections.defaultdict(list)
     for path in paths:
         for s, _, size, knobs in rows(path):
-            division = source.division(s, knobs)
-            copies = fitted.copies(s, size, division.buffer) if division else None
-            if copies is None or division.split < 2:
-                continue
-            parts, split = (size - copies) / division.buffer / division.rest, division.split
-            if abs(parts - round(parts)) < 0.05 and 0 <= round(parts) <= split:
-                kernels[fitted.kernel(s, knobs, division)].append((division.steps, round(parts), split))
+            divided = division.divide(s, knobs, source.at_once)
+            found = division.undivided(s, size, divided) if divided and divided.split > 1 else None
+            if found:
+                kernels[fitted.kernel(s, knobs, divided)].append((divided.steps, found[1], divided.split))
     for key in sorted(kernels):
         samples = kernels[key]
         limits = {p: best_limit([(a, b) for a, b, split in samples if split > p], p) for p in fitted.POWERS

@@ -1,0 +1,239 @@
+"""Convolutions that measure/cudnn.py draws: layers of public architectures, a random grid, and grids of kinds of which
+these have few. No shape is taken from a program that is tested."""
+import os
+import random
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "allocrig_tracer"))
+import cudnn_library as library  # noqa: E402
+
+NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
+
+
+def numbers(text):
+    return [int(v) for v in text.split("x")]
+
+
+def text(values):
+    return "x".join(str(int(v)) for v in values)
+
+
+class Case:
+    """A convolution. layout: three letters for input, weight, gradient of the output; c or l (channels last)."""
+    FIELDS = ("x", "w", "stride", "padding", "dilation", "groups", "transposed", "output_padding", "bias", "dtype",
+              "layout")
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+    def line(self):
+        return "\t".join(text(v) if isinstance(v, (list, tuple)) else str(v)
+                         for v in (getattr(self, f) for f in self.FIELDS))
+
+    @classmethod
+    def parse(cls, columns):
+        values = dict(zip(cls.FIELDS, columns))
+        for f in ("x", "w", "stride", "padding", "dilation", "output_padding"):
+            values[f] = numbers(values[f])
+        for f in ("groups", "transposed", "bias"):
+            values[f] = int(values[f])
+        return cls(**values)
+
+    def output(self):
+        spatial = zip(self.x[2:], self.w[2:], self.stride, self.padding, self.dilation, self.output_padding)
+        if self.transposed:
+            return [self.x[0], self.w[1] * self.groups] + [
+                (n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, k, s, p, d, o in spatial]
+        return [self.x[0], self.w[0]] + [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d, o in spatial]
+
+    def bytes(self):
+        size = {"f32": 4, "f64": 8}.get(self.dtype, 2)
+        total = 0
+        for shape in (self.x, self.w, self.output()):
+            n = size
+            for v in shape:
+                n *= v
+            total += n
+        return total
+
+    def valid(self):
+        return min(self.output()) > 0 and self.x[1] % self.groups == 0
+
+
+def layouts(draw, dims):
+    if dims == 3:
+        return "ccc"
+    return draw.choice(("ccc", "ccc", "lll", "lll", "lcl", "llc", "clc", "ccl")[:8])
+
+
+def shape_rows():
+    with open(os.path.join(HERE, "cudnn_shapes.tsv")) as f:
+        return [row for row in (line.rstrip("\n").split("\t") for line in f) if row[0] == "conv"]
+
+
+def table_cases(draw, limit):
+    """Layers of public architectures: batch size, type and layout are drawn."""
+    rows = shape_rows()
+    while True:
+        draw.shuffle(rows)
+        for row in rows:
+            fields = dict(zip(Case.FIELDS[:9], row[2:]))
+            fields["x"] = f"{draw.choice((1, 2, 3, 4, 8, 16, 24, 32, 64, 128, 256))}x{fields['x']}"
+            dims = fields["x"].count("x") + 1
+            case = Case.parse([fields[f] for f in Case.FIELDS[:9]] + [
+                draw.choice(("f32", "f32", "bf16", "bf16", "f16")), layouts(draw, dims)])
+            if case.valid() and case.bytes() <= limit:
+                yield case
+
+
+def random_cases(draw, limit):
+    """A random grid over all parameters."""
+    def channels():
+        return draw.choice((1, 2, 3, 4, 8, 12, 16, 20, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640,
+                            768, 1024, 1280, 2048))
+    while True:
+        dims = draw.choice((1, 2, 2, 2, 2, 3))
+        most = {1: 20000, 2: 256, 3: 64}[dims]
+        size = [max(1, int(most ** draw.uniform(0.2, 1)))] * dims
+        if draw.random() < 0.3:
+            size = [max(1, int(v * draw.uniform(0.5, 1.5))) for v in size]
+        kernel = [draw.choice((1, 1, 2, 3, 3, 3, 3, 4, 5, 7, 9))] * dims
+        if dims > 1 and draw.random() < 0.1:
+            kernel[0] = 1
+        stride = [draw.choice((1, 1, 1, 2, 2, 3, 4))] * dims
+        dilation = [draw.choice((1, 1, 1, 1, 2, 4))] * dims
+        padding = [draw.choice((0, d * (k - 1) // 2, k // 2)) for d, k in zip(dilation, kernel)]
+        c, k = channels(), channels()
+        groups = draw.choice((1, 1, 1, 1, 1, 2, 4, 8, 32, c))
+        if c % groups or k % groups:
+            groups, k = c, c
+        transposed = int(draw.random() < 0.15)
+        w = ([c, k // groups] if transposed else [k, c // groups]) + kernel
+        output_padding = [draw.randrange(s) if transposed and s > 1 else 0 for s in stride]
+        case = Case(x=[draw.choice((1, 2, 3, 4, 6, 8, 12, 16, 20, 32, 48, 64, 128, 256)), c] + size, w=w, stride=stride,
+                    padding=padding, dilation=dilation, groups=groups, transposed=transposed,
+                    output_padding=output_padding, bias=draw.randrange(2),
+                    dtype=draw.choice(("f32", "f32", "bf16", "bf16", "f16", "f64")), layout=layouts(draw, dims + 2))
+        if case.valid() and case.bytes() <= limit:
+            yield case
+
+
+def cases(seed, limit, random_share=0.35):
+    draw = random.Random(seed)
+    table, grid = table_cases(draw, limit), random_cases(draw, limit)
+    while True:
+        yield next(grid if draw.random() < random_share else table)
+
+
+def weight_cases(draw, limit):
+    """Kinds of which the shared grid has few: strides with even filters, filters of one element in any dimensions,
+    depthwise filters of three to seven elements, small images, narrow layers."""
+    while True:
+        kind = draw.choice(("even", "point", "depthwise", "plain", "volume"))
+        dims = 3 if kind == "volume" or kind == "point" and draw.random() < .4 else draw.choice((1, 2, 2, 2))
+        most = {1: 16000, 2: 160, 3: 40}[dims]
+        size = [max(1, int(most ** draw.uniform(0.3, 1)))] * dims
+        if draw.random() < 0.3:
+            size = [max(1, int(v * draw.uniform(0.5, 1.5))) for v in size]
+        k, stride = {"even": (draw.choice((2, 4, 4, 4, 6)), 2), "point": (1, 1), "volume": (draw.choice((1, 2, 3)), 1),
+                     "depthwise": (draw.choice((3, 5, 5, 7)), draw.choice((1, 1, 2))),
+                     "plain": (draw.choice((3, 3, 5, 7)), draw.choice((1, 1, 2)))}[kind]
+        c, o = (draw.choice((1, 2, 3, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 512, 768, 1024)) for _ in "co")
+        groups = 1
+        if kind == "depthwise":
+            c = max(c, 8)
+            o = groups = c
+        case = Case(x=[draw.choice((1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)), c] + size,
+                    w=[o, c // groups] + [k] * dims, stride=[stride] * dims,
+                    padding=[k // 2 if k % 2 else (k - stride) // 2] * dims, dilation=[1] * dims, groups=groups,
+                    transposed=0, output_padding=[0] * dims, bias=0,
+                    dtype=draw.choice(("f32", "f32", "bf16", "f16")), layout=layouts(draw, dims + 2))
+        if case.valid() and case.bytes() <= limit:
+            yield case
+
+
+def grouped(draw):
+    """Filters of groups of several channels, as in ResNeXt, RegNet and shuffling networks."""
+    width, groups = draw.choice((4, 8, 8, 16, 16, 24, 32, 40, 48, 64, 64, 112, 120)), draw.choice((2, 2, 3, 4, 8, 16, 32, 32, 64))
+    k, stride = draw.choice(((3, 1), (3, 1), (3, 1), (3, 2), (1, 1), (5, 1), (7, 1)))
+    outs = draw.choice((width, width, width, 2 * width, max(1, width // 2), 4))
+    return width * groups, outs * groups, groups, (k, k), (stride, stride), (k // 2, k // 2), (1, 1)
+
+
+def by_channel(draw):
+    """Depthwise filters."""
+    k, stride = draw.choice(((3, 1), (3, 1), (3, 2), (5, 1), (5, 2), (7, 1), (7, 2), (9, 1))), 1
+    k, stride = k
+    c = draw.choice((16, 24, 32, 40, 64, 72, 96, 112, 120, 128, 144, 184, 192, 240, 256, 288, 384, 480, 512, 576, 672, 768, 960, 1024, 1152, 1536))
+    shape = draw.choice(((k, k),) * 5 + ((1, k),))
+    return c, c, c, shape, tuple(stride if v > 1 else 1 for v in shape), tuple(v // 2 for v in shape), (1, 1)
+
+
+def dense(draw, wide):
+    """Filters of all other kinds: strides, patches, one dimension, dilation, products with stride 1."""
+    c, o = draw.choice(wide), draw.choice(wide)
+    kind = draw.choice(("point", "point", "stride", "patch", "line", "dilated", "even", "stem", "plain", "plain", "plain"))
+    k, stride, dilation = (1, 1), (1, 1), (1, 1)
+    if kind == "stride":
+        k, stride = draw.choice(((1, 1), (3, 3), (3, 3), (5, 5))), (2, 2)
+    elif kind == "patch":
+        p = draw.choice((2, 2, 4, 8, 14, 16, 32))
+        k, stride, c = (p, p), (p, p), draw.choice((3, 3, 1, 4, c if p < 8 else 3))
+    elif kind == "line":
+        k = draw.choice(((1, 3), (1, 3), (1, 5), (1, 7), (1, 10), (3, 1), (1, 15), (1, 2)))
+        stride = draw.choice(((1, 1), (1, 1), (1, 2)))
+        dilation = draw.choice(((1, 1), (1, 1), (1, 2), (1, 4)))
+    elif kind == "dilated":
+        k, dilation = (3, 3), draw.choice(((2, 2), (4, 4), (6, 6), (12, 12)))
+    elif kind == "even":
+        p = draw.choice((2, 4, 4, 6))
+        k, stride = (p, p), draw.choice(((2, 2), (2, 2), (1, 1)))
+    elif kind == "stem":
+        k, stride, c = draw.choice((((7, 7), (2, 2)), ((3, 3), (2, 2)), ((3, 3), (1, 1)), ((8, 8), (4, 4)), ((5, 5), (1, 1)))) + (draw.choice((1, 3, 3, 4)),)
+    elif kind == "plain":
+        k = draw.choice(((3, 3), (3, 3), (3, 3), (5, 5), (7, 7)))
+    padding = tuple(d * (v - 1) // 2 if v % 2 else 0 if v == s else (v - s) // 2 for v, s, d in zip(k, stride, dilation))
+    return c, o, 1, k, stride, padding, dilation
+
+
+def grid_cases(draw, limit, kinds):
+    """(operation, case): weight gradients of 3x3 and other filters, of 1x1 filters, second derivatives, in which
+    images are filters (native/Convolution.cpp, _convolution_double_backward), and forward and input of the first."""
+    pairs = sorted({tuple(numbers(r[3])[:2]) for r in shape_rows() if numbers(r[3])[2:] == [1, 1] and r[7] == "1"})
+    narrow = (3, 16, 24, 32, 48, 64, 64, 96, 128, 128, 192, 256, 256, 384, 512)
+    wide = narrow + (4, 8, 80, 160, 320, 640, 768, 1024, 1280, 2048)
+    while True:
+        kind = draw.choice(kinds)
+        n = draw.choice((1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128))
+        h = draw.choice((4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24, 28, 30, 32, 40, 48, 56, 64, 80, 96, 112, 128))
+        w = h if draw.random() < .6 else draw.choice((4, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128))
+        dtype, operation = draw.choice(("f32", "f32", "bf16", "f16")), library.BACKWARD_WEIGHT
+        layout = draw.choice(("ccc", "ccc", "lll") if kind in ("weight", "other") else ("ccc", "lll", "lll"))
+        k, stride = draw.choice(((3, 1),) * 6 + ((3, 2), (4, 2), (5, 1), (5, 1), (7, 1))) if kind != "point" else (1, 1)
+        c, o = (draw.choice(wide if kind == "point" else narrow) for _ in "co")
+        if kind == "pair":
+            (o, c), k, stride = draw.choice(pairs), 1, 1
+            layout = "lll"
+        x, filters, pad = [n, c, h, w], [o, c, k, k], [(k - 1) // 2 if k % 2 else (k - stride) // 2] * 2
+        if kind == "other":
+            operation = draw.choice((library.FORWARD, library.BACKWARD_INPUT))
+        if kind in ("images", "wide"):
+            h, w, n = min(h, 64), min(w, 64), draw.choice((1, 1, 2, 4, 8, 16, 32) if kind == "images" else (48, 64, 96, 128, 192))
+            dtype, layout, stride, pad = draw.choice(("f32", "f32", "f32", "bf16")), "ccc", 1, [draw.choice((0, 1, 1))] * 2
+            operation = draw.choice((library.FORWARD, library.FORWARD, library.BACKWARD_INPUT))
+            x, filters = [c, n, h, w], [o, n, h + 2 * pad[0] - k + 1, w + 2 * pad[0] - k + 1]
+        case = Case(x=x, w=filters, stride=[stride] * 2, padding=pad, dilation=[1, 1], groups=1, transposed=0,
+                    output_padding=[0, 0], bias=0, dtype=dtype, layout=layout)
+        if kind in ("groups", "depthwise", "dense"):
+            c, o, groups, k, stride, pad, dilation = grouped(draw) if kind == "groups" else by_channel(draw) if \
+                kind == "depthwise" else dense(draw, wide)
+            operation = draw.choice((library.FORWARD, library.BACKWARD_INPUT, library.BACKWARD_WEIGHT))
+            if k[0] == 1 and k[1] > 1:
+                h, w = 1, draw.choice((50, 100, 128, 200, 256, 400, 500, 512, 750, 1000, 1500, 2000, 3000, 4096, 16000))
+            layout = draw.choice(("ccc", "lll")) if h > 1 else "ccc"
+            case = Case(x=[n, c, h, w], w=[o, c // groups, *k], stride=list(stride), padding=list(pad),
+                        dilation=list(dilation), groups=groups, transposed=0, output_padding=[0, 0], bias=0,
+                        dtype=dtype, layout=layout)
+        if min(case.w) > 0 and case.valid() and case.bytes() <= limit:
+            yield operation, case
