@@ -260,6 +260,25 @@ def check_numbers_are_filled_in_by_mask():
     equal([size for size in trace.sizes("nonzero") if size == places], [places] * 2)
 
 
+def check_numbers_into_a_part_of_a_host_tensor_take_nothing():
+    def program():
+        x = torch.randn(400, 3, 32, 32)  # without data
+        x[:, :, 8:16, 8:16] = 0
+        x[2, 2] = 1.0
+        x.cuda()
+
+    equal([size for size, _, _ in traced(program).requests.values()], [400 * 3 * 32 * 32 * 4])
+
+
+def check_one_sample_with_replacement_is_drawn_by_noise():
+    def program(replacement):
+        return lambda: torch.multinomial(torch.ones(64, 6, device="cuda"), 1, replacement)
+
+    requests = [[size for size, _, _ in traced(program(r)).requests.values()] for r in (False, True)]
+    equal(requests[0], requests[1])
+    assert requests[1][-1] == 64 * 6 * 4, requests
+
+
 def check_powers_in_place():
     def program():
         norm = torch.linalg.vector_norm(torch.ones(1000, device="cuda"))

@@ -159,13 +159,13 @@ def _detection(current):
 
 
 def _assign(current):
-    """python_variable_indexing.cpp, THPVariable_setitem: a number that is assigned to a part of a tensor on a card
-    becomes a tensor on the CPU."""
+    """python_variable_indexing.cpp, THPVariable_setitem: a number that is assigned to a part of a tensor on a card, or
+    of one of the host without data, becomes a tensor on the CPU."""
     assign = torch.Tensor.__setitem__
 
     def setitem(self, index, value):
         session = current()
-        if session is None or isinstance(value, torch.Tensor) or not on_card(self):
+        if session is None or isinstance(value, torch.Tensor) or type(self) in (torch.Tensor, torch.nn.Parameter):
             return assign(self, index, value)
         before, session.local.assigns = getattr(session.local, "assigns", False), True
         try:

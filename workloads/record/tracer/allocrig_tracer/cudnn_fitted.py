@@ -11,7 +11,7 @@ FORWARD, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_WEIGHT
 
 POWERS = (2, 4, 8)
 FEW = 8  # above so many parts their number is the sum's length over LEAST elements
-LEAST = 1056
+LEAST = {"float32": 1056, "float16": 1096, "bfloat16": 1096}
 
 
 def lines_of(name):
@@ -47,15 +47,15 @@ class Shares:
         near = min(whole, key=lambda n: abs(math.log(n / split)), default=None)
         if near and steps >= whole[near] * split / near and (split <= FEW or not division.single):
             parts = split
-        linear = int(steps * STEP[s.dtype] // LEAST)
-        if division.single and linear > FEW:
+        linear = int(steps * STEP[s.dtype] // LEAST[s.dtype])
+        if division.single and linear > FEW and split > FEW:
             parts = max(parts, min(split, linear))
         return parts
 
 
 # Engines that cuDNN leaves out: of cublasLt, of Winograd products and of Fourier transforms (18; forward: 3)
 
-WINOGRAD, CUBLASLT = 17, 62
+WINOGRAD, FOURIER, CUBLASLT = 17, 18, 62
 LEFT_OUT = {"weight": (17, 18), "weight16": (17,), "images": (3,), "point": (62,), "point16": (62,)}
 FEATURES = "n c k h w kernel engine kilobytes rows weights".split()
 
@@ -72,8 +72,8 @@ def tree_of(s):
     if len(s.x) != 4:
         return None
     if s.operation == BACKWARD_WEIGHT:
-        same = s.w[2] == s.w[3] and s.w[2] in (3, 5, 7) and s.padding == (s.w[2] // 2,) * 2
-        of_grid = min(s.x[2:]) > 3 and max(s.x[2:]) <= 128 and max(s.x[1], s.w[0]) <= 512
+        same = s.w[2] == s.w[3] and s.w[2] in (3, 5, 7) and max(s.padding) <= s.w[2] // 2
+        of_grid = min(s.y[2:]) > 3 and max(s.y[2:]) <= 128 and max(s.x[1], s.w[0]) <= 512
         return "weight" + bits if same and of_grid else None
     large = s.operation == FORWARD and 2 * min(s.w[2:]) > max(s.x[2:]) // 2 and min(s.w[2:]) > 3 and max(s.y[2:]) < 8
     return "images" if large and s.dtype == "float32" and max(s.padding) < 2 else None
@@ -83,7 +83,7 @@ def features(s, engine, size):
     if max(s.w[2:]) == 1:
         area = math.prod(s.x[2:])
         return s.x[0], s.x[1], s.w[0], area, 1, 1, engine, size >> 10, s.x[0] * area, s.x[1] * s.w[0]
-    n, c, h, w = s.x if s.operation == BACKWARD_WEIGHT else (s.x[1], s.x[0], *s.x[2:])
+    n, c, h, w = (*s.x[:2], *s.y[2:]) if s.operation == BACKWARD_WEIGHT else (s.x[1], s.x[0], *s.x[2:])
     kernel, rows = (s.w[2], n * h * w) if s.operation == BACKWARD_WEIGHT else (s.y[2], s.w[2])
     return n, c, s.w[0], h, w, kernel, engine, size >> 10, rows, c * s.w[0]
 

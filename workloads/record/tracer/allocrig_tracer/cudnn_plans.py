@@ -24,6 +24,7 @@ from . import cudnn_division as division
 from . import cudnn_fitted as fitted
 from . import cudnn_library as library
 from .cudnn_division import product, up
+from .cudnn_splits import Splits
 
 FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_INPUT, library.BACKWARD_WEIGHT
 HERE = Path(__file__).resolve().parent / "kernels"
@@ -37,7 +38,7 @@ Shape = namedtuple("Shape", "operation x w y stride padding dilation groups dtyp
 
 BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 TIMED = 10  # torch.backends.cudnn.benchmark_limit: plans that a search times
-NEXT = 12  # plans after the first that a trace names
+NEXT = 63  # plans after the first that a trace names: all that cuDNN lists
 LISTED = 44  # the most plans that cuDNN lists: 40 and the fallbacks
 LEAST_STEPS = 10  # of a part, for kernels that were not measured
 
@@ -94,7 +95,7 @@ class Source:
         self.blocks = {size + 1: (size + 1) * count for size, count in enumerate(clusters)}
         self.multiprocessors = self.blocks.get(1, 132)
         self.planner = None
-        self.fitted_shares, self.trees = fitted.Shares(), fitted.Trees()
+        self.fitted_shares, self.trees, self.splits = fitted.Shares(), fitted.Trees(), Splits()
         self.answers = {}
         self.table = None
         loaded = library.load() if use_library else None
@@ -130,12 +131,13 @@ class Source:
             return self.from_table(s)
         first, low, high = found[0]
         sizes = [p[0] for p in found[:TIMED]]
-        special = leading(s, first) if ruled is None else None
+        special = leading(s, first, self.splits) if ruled is None else None
         if special is not None:
             first, low, high = special
             sizes.insert(0, first)
         if not search:
-            return Answer(first, low, high, 0, (first, low, high), True, tuple(p[0] for p in found[special is None:]))
+            then = [p[0] for p in found[special is None:]]
+            return Answer(first, low, high, 0, (first, low, high), True, tuple(between(s, then, ruled)))
         x, w, y = operands(s)
         converted = sum(up(v, 128) + 128 for v in (x, w, y)) if not s.channels_last and s.dtype != "float64" else 0
         transforms = fourier(s)
@@ -183,24 +185,38 @@ class Source:
         size = sum(up(v, 16) for v, bit in zip((x, w, y), (1, 2, 4)) if copied & bit)
         everything = 0 if s.channels_last else sum(up(v, 128) + 128 for v in (x, w, y))
         first, low, high = size, 0, max(size, everything) + (self.multiprocessors << 16)
-        special = leading(s, first)
+        special = leading(s, first, self.splits)
         if special is not None:
             first, low, high = special
         largest = max(first, everything, fourier(s))
         return Answer(first, low, high, largest, (first, 0, high), False)
 
 
-def leading(s, first):
+def between(s, sizes, ruled):
+    """The sizes that follow the first, with those of engines that need a driver and do not lead: for weight gradients in
+    NCHW with stride 1 Winograd products after two thirds, Fourier transforms of small images after five sixths (in 6 of
+    7 and 3 of 4 lists of plans-19 and families-19; other engines are seldom before a plan that takes nothing)."""
+    if (fitted.tree_of(s) == "weight" and s.w[2] < 7 and sizes and not sizes[-1]):
+        square = max(n + 2 * p for n, p in zip(s.x[2:], s.padding)) <= 32
+        if square and ruled != fitted.FOURIER:
+            sizes.insert(len(sizes) * 5 // 6, fourier(s))
+        if ruled != fitted.WINOGRAD:
+            sizes.insert(len(sizes) * 2 // 3, fitted.winograd(s))
+    return sizes
+
+
+def leading(s, first, splits):
     """(bytes, lowest, highest) if an engine leads that cuDNN leaves out without a driver, else None."""
     if pointwise(s):
-        return matrix_product(s, first)
+        return matrix_product(s, first, splits)
     if depthwise(s):
         return by_channel(s, first)
     return None
 
 
-def matrix_product(s, first):
-    """cublasLt's engines. Which of them lead, and how they split a sum, is cublasLt's choice: rules of thumb."""
+def matrix_product(s, first, splits):
+    """cublasLt's engines. Which of them lead, and how they split a sum, is cublasLt's choice: rules of thumb, and what
+    was measured (cudnn_splits.py)."""
     n, k, c, area = s.x[0], s.w[0], s.x[1], product(s.x[2:])
     rows, product_bytes, half = n * area, 4 * k * c, s.dtype in ("float16", "bfloat16")
     if s.dtype == "float64":
@@ -225,17 +241,8 @@ def matrix_product(s, first):
         if area < 36 or other:
             return None
         return per_sample, min(first, per_sample), max(first, per_sample)
-    tiles = -(-k // 128) * -(-c // 128)
-    if half:
-        split = min(rows // 1344, 132 // tiles) if rows >= 4000 else 0
-    else:
-        split = 264 // tiles if rows >= 1000 else 0
-        if tiles == 1:
-            split = min(split, rows // 64)
-        while rows < 64 * split:
-            split //= 2
-    size = split * product_bytes if split > 1 else 0
-    return size, 0, max(size, min(n * product_bytes, 64 << 20))
+    size = splits.size(s)
+    return None if size is None else (size, 0, max(size, min(n * product_bytes, 64 << 20)))
 
 
 def by_copies(s, samples, weights, area, half):

@@ -245,11 +245,11 @@ def histc(args, kwargs, outs, ctx):
 
 
 def multinomial(args, kwargs, outs, ctx):
-    """Checks of the probabilities; without replacement, exponential noise and its largest values
+    """Checks of the probabilities; for one sample and without replacement, exponential noise and its largest values
     (Distributions.cpp)."""
     tensor, samples = args[0], int(args[1])
     replacement = argument(args, kwargs, 2, "replacement", False)
-    if replacement:
+    if replacement and samples > 1:
         return Steps().out(0).unsure(0, 3 * bytes_of(tensor))
     item, shape = item_bytes(tensor), [int(s) for s in tensor.shape]
     rows = shape[0] if len(shape) == 2 else 1

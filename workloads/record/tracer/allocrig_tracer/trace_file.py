@@ -6,10 +6,14 @@ import os
 import shutil
 
 
-def text_of(value):
-    """The value of a key or the field of a note: no comma, no control character, at most 200 bytes."""
+LONG = {"plans": 2000}  # keys whose values are numbers; others have at most MOST bytes
+MOST = 200
+
+
+def text_of(value, most=MOST):
+    """The value of a key or the field of a note: no comma, no control character."""
     clean = "".join(" " if c < " " or c == "\x7f" else c for c in str(value)).replace(",", ";")
-    return clean.encode("utf-8", "replace")[:200].decode("utf-8", "ignore")
+    return clean.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
 class TraceFile:
@@ -29,7 +33,7 @@ class TraceFile:
         line = ",".join([letter, *map(str, fields)])
         for key, value in keys.items():
             if value is not None and value != "":
-                line += f",{key}={text_of(value) if isinstance(value, str) else value}"
+                line += f",{key}={text_of(value, LONG.get(key, MOST)) if isinstance(value, str) else value}"
         self.events += 1
         self.part.write(line + "\n")
 

@@ -1,4 +1,4 @@
-"""Fits the tables of kernels/ that follow from plans on a card: cudnn_shares.tsv and cudnn_trees.tsv.
+"""Fits the tables of kernels/ that follow from plans on a card: cudnn_shares.tsv, cudnn_splits.tsv and cudnn_trees.tsv.
 
     python3 cudnn_fit.py FIT.tsv.gz.. [--check FILE.tsv.gz] [--shares]
 
@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(HERE, ".."))
 from allocrig_tracer import cudnn_division as division  # noqa: E402
 from allocrig_tracer import cudnn_fitted as fitted  # noqa: E402
 from allocrig_tracer import cudnn_plans as plans  # noqa: E402
+from allocrig_tracer import cudnn_splits as splits  # noqa: E402
 
 ENOUGH = 4  # samples of a number of parts
 NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
@@ -71,6 +72,20 @@ def fit_shares(source, paths, out):
                  if count >= ENOUGH and (n <= fitted.FEW or not key[5])}
         out.write("\t".join([key[0], *(str(int(v)) for v in key[1:]), str(len(samples)), *(
             " ".join(f"{p}:{v:g}" for p, v in limit.items() if v is not None) for limit in (limits, whole))]) + "\n")
+
+
+def fit_splits(paths, out):
+    layers = collections.defaultdict(dict)
+    for path in paths:
+        for s, engine, size, _ in rows(path):
+            if s.operation == plans.BACKWARD_WEIGHT and s.channels_last and plans.pointwise(s):
+                layer = layers[splits.kind(s.dtype), s.w[0], s.w[1]]
+                layer[s.x[0] * plans.product(s.x[2:])] = size if engine == fitted.CUBLASLT else splits.OTHER
+    for key in sorted(layers):
+        points = sorted(layers[key].items())
+        kept = [p for i, p in enumerate(points) if i in (0, len(points) - 1) or not
+                points[i - 1][1] == p[1] == points[i + 1][1]]
+        out.write("\t".join([*map(str, key), " ".join(f"{r}:{size}" for r, size in kept)]) + "\n")
 
 
 def preorder(tree, classes, node=0):
@@ -132,6 +147,10 @@ def main():
                 "# how many steps on it has them, if it can have more; the same for the most that it can have:\n"
                 "# measure/cudnn_fit.py\n")
         fit_shares(source, o.files, f)
+    with open(fitted.HERE / splits.NAME, "w") as f:
+        f.write("# Weight gradients of 1x1 filters in NHWC: bits of the type, filters, channels; positions and bytes, -1 if\n"
+                "# cublasLt does not lead: measure/cudnn_fit.py\n")
+        fit_splits(o.files, f)
     if not o.shares:
         with open(fitted.HERE / "cudnn_trees.tsv", "w") as f:
             f.write("# A node: a feature and its limit, then the nodes of those below it, then of the others. =ENGINE: a\n"
