@@ -20,7 +20,7 @@ def lines_of(name):
 
 
 def kernel(s, knobs, division):
-    return s.dtype, s.operation, knobs[2], knobs[27], knobs[28], division.single
+    return s.dtype, s.operation, knobs[2], knobs[27], knobs[28], division.single, s.groups > 1
 
 
 class Shares:
@@ -40,9 +40,10 @@ class Shares:
         split, steps = division.split, division.steps
         if split < 2:
             return 0
-        if kernel(s, knobs, division) not in self.kernels:
+        key = kernel(s, knobs, division)
+        limits, whole = self.kernels.get(key) or self.kernels.get((*key[:-1], False)) or (None, None)
+        if limits is None:
             return None
-        limits, whole = self.kernels[kernel(s, knobs, division)]
         parts = max((p for p, limit in limits.items() if p < split and steps >= limit), default=0)
         near = min(whole, key=lambda n: abs(math.log(n / split)), default=None)
         if near and steps >= whole[near] * split / near and (split <= FEW or not division.single):

@@ -62,7 +62,9 @@ def fit_shares(source, paths, out):
             divided = division.divide(s, knobs, source.at_once)
             found = division.undivided(s, size, divided) if divided and divided.split > 1 else None
             if found:
-                kernels[fitted.kernel(s, knobs, divided)].append((divided.steps, found[1], divided.split))
+                key = fitted.kernel(s, knobs, divided)
+                for grouped in (False, True)[key[-1]:]:  # there are few lists with groups: the others count there too
+                    kernels[*key[:-1], grouped].append((divided.steps, found[1], divided.split))
     for key in sorted(kernels):
         samples = kernels[key]
         limits = {p: best_limit([(a, b) for a, b, split in samples if split > p], p) for p in fitted.POWERS
@@ -143,8 +145,8 @@ def main():
     if o.check:
         return check(source, o.check, o.most)
     with open(fitted.HERE / "cudnn_shares.tsv", "w") as f:
-        f.write("# type, operation, tile (knob 2), blocks of a cluster (m, n), one wave, samples; parts of a tile and from\n"
-                "# how many steps on it has them, if it can have more; the same for the most that it can have:\n"
+        f.write("# type, operation, tile (knob 2), blocks of a cluster (m, n), one wave, groups, samples; parts of a tile and\n"
+                "# from how many steps on it has them, if it can have more; the same for the most that it can have:\n"
                 "# measure/cudnn_fit.py\n")
         fit_shares(source, o.files, f)
     with open(fitted.HERE / splits.NAME, "w") as f:
