@@ -136,6 +136,20 @@ def check_autocast_casts_weights_once():
     equal(traced(program).sizes(":_to_copy").count(128 * 128 * 2), 1)
 
 
+def check_inference_mode_keeps_no_casts():
+    def program(mode):
+        def run():
+            layer, x = nn.Linear(128, 128, bias=False).cuda(), torch.randn(4, 128, device="cuda")
+            with mode(), torch.autocast("cuda", torch.bfloat16):
+                layer(layer(x))
+
+        return run
+
+    equal(traced(program(torch.no_grad)).sizes(":_to_copy").count(128 * 128 * 2), 1)
+    again = 2 if torch.__version__ >= "2.11" else 1
+    equal(traced(program(torch.inference_mode)).sizes(":_to_copy").count(128 * 128 * 2), again)
+
+
 def check_gradients_accumulate_in_place():
     """Two gradients of one tensor: the sum takes no third block."""
 
@@ -277,6 +291,16 @@ def check_one_sample_with_replacement_is_drawn_by_noise():
     requests = [[size for size, _, _ in traced(program(r)).requests.values()] for r in (False, True)]
     equal(requests[0], requests[1])
     assert requests[1][-1] == 64 * 6 * 4, requests
+
+
+def check_deviations_are_checked_twice():
+    def program():
+        mean = torch.zeros(256, 12, device="cuda")
+        torch.normal(mean, torch.ones(12, device="cuda").expand(256, 12))
+        torch.isinf(torch.zeros(7, device="cuda"))
+
+    sizes = [size for size, _, _ in traced(program).requests.values()]
+    equal(sizes[2:], [4, 12288, 1, 12288, 4, 12288, 1, 28, 28, 7])
 
 
 def check_powers_in_place():

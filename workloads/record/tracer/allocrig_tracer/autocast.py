@@ -57,6 +57,7 @@ def cast(value, dtype):
         and value.requires_grad
         and value.is_leaf
         and value._base is None
+        and not (torch.is_inference_mode_enabled() and casts_keep_gradients())  # both are of one change of PyTorch
     )
     entry = _casts.get(id(value)) if kept else None
     if entry is not None and entry[0]() is value:

@@ -1,4 +1,4 @@
-"""Losses, copies between host and card, lists of tensors, distances, and outputs in another order.
+"""Losses, copies between host and card, lists of tensors, distances, checks of arguments, and outputs in another order.
 
 Source: PyTorch 2.11, aten/src/ATen/native/Loss.cpp, LossCTC.cu, cuda/Copy.cu, cuda/ForeachReduceOp.cu,
 Distance.cpp, TensorTransformations.cu, RNN.cu, Dropout.cu, cuda/TensorShape.cu.
@@ -31,6 +31,33 @@ def real_part(args, kwargs, outs, ctx):
         return steps
     whole_numbers = steps.take(bytes_of(args[0]))
     return steps.out(0).give(whole_numbers)
+
+
+def isinf(args, kwargs, outs, ctx):
+    """The absolute values are compared (TensorCompare.cpp)."""
+    steps = Steps()
+    if not dtype_of(args[0]).startswith(("float", "bfloat")):
+        return steps
+    size = steps.take(bytes_of(args[0]))
+    return steps.out(0).give(size)
+
+
+def normal_of_tensors(args, kwargs, outs, ctx):
+    """That no deviation is negative is checked before and after the output is made (DistributionTemplates.h)."""
+    deviations, steps = args[1], Steps()
+
+    def check():
+        least = steps.take(item_bytes(deviations))
+        whole = None if contiguous(deviations) else steps.take(numel(deviations) * item_bytes(deviations))
+        reduce(steps, deviations, range(len(deviations.shape)), item_bytes(deviations), ctx)
+        if whole is not None:
+            steps.give(whole)
+        steps.give(steps.take(1), least)
+
+    check()
+    steps.out(0)
+    check()
+    return steps
 
 
 def no_memory(args, kwargs, outs, ctx):
@@ -295,6 +322,7 @@ def pow_of_number(args, kwargs, outs, ctx):
 RULES = {
     "aten.pow.Scalar": pow_of_number,
     "aten.abs.default": real_part, "aten.angle.default": real_part,
+    "aten.isinf.default": isinf, "aten.normal.Tensor_Tensor": normal_of_tensors,
     "aten._efficientzerotensor.default": no_memory,
     "aten.native_dropout.default": order(1, 0), "aten.nll_loss2d_forward.default": order(1, 0),
     "aten._thnn_fused_lstm_cell.default": order(2, 0, 1),
