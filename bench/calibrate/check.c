@@ -269,23 +269,25 @@ static enum ar_status compare(const struct calls *measured, const struct calls *
                       "checking the profile: the card and its model did not make the same calls");
 }
 
+static void close_calls(struct calls *self)
+{
+    free(self->calls);
+}
+
 enum ar_status check_devices(struct ar_device *measured, struct ar_device *modelled,
                              struct check *out, struct ar_error *error)
 {
     uint64_t free_bytes, total_bytes;
     ar_backing_memory(measured->backing, &free_bytes, &total_bytes);
     uint64_t most_bytes = free_bytes / 160 < 512 * AR_MIB ? free_bytes / 160 : 512 * AR_MIB;
-    enum ar_status status = AR_OK;
     *out = (struct check){0};
-    for (int mode = 0; mode < CHECK_MODES && status == AR_OK; mode++) {
-        struct calls real = {0}, model = {0};
-        status = device_go(measured, (enum check_mode)mode, most_bytes, &real, error);
-        AR_THEN(status, device_go(modelled, (enum check_mode)mode, most_bytes, &model, error));
-        AR_THEN(status, compare(&real, &model, out->rows[mode], error));
-        free(real.calls);
-        free(model.calls);
+    for (int mode = 0; mode < CHECK_MODES; mode++) {
+        AR_CLOSED(close_calls) struct calls real = {0}, model = {0};
+        AR_TRY(device_go(measured, (enum check_mode)mode, most_bytes, &real, error));
+        AR_TRY(device_go(modelled, (enum check_mode)mode, most_bytes, &model, error));
+        AR_TRY(compare(&real, &model, out->rows[mode], error));
     }
-    return status;
+    return AR_OK;
 }
 
 static void print_row(struct table *table, const char *name, const struct check_row *row)

@@ -315,7 +315,7 @@ enum ar_status median_load(const char *const *paths, size_t count, struct calibr
 enum ar_status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
                                struct ar_error *error)
 {
-    uint64_t *clocks = calloc(count ? count : 1, sizeof *clocks);
+    AR_FREED uint64_t *clocks = calloc(count ? count : 1, sizeof *clocks);
     const char *without = NULL;
     if (!clocks)
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for a median of %zu", count);
@@ -323,19 +323,17 @@ enum ar_status median_one_host(struct calibration *calibrations, size_t count, u
         clocks[i] = calibrations[i].profile.host_clock_ps;
         without = clocks[i] ? without : calibrations[i].path;
     }
+    if (without && clock_ps)
+        return ar_invalid(error,
+                          "%s has no line host_clock_ps, so it cannot be brought to another "
+                          "host; leave it out, or the option --host-clock",
+                          without);
     if (!without && !clock_ps)
         clock_ps = median(clocks, count);
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < count && !without && !status; i++)
-        status =
-            sim_profile_at_host(&calibrations[i].profile, clock_ps, calibrations[i].path, error);
-    free(clocks);
-    return status || !without || !clock_ps
-               ? status
-               : ar_invalid(error,
-                            "%s has no line host_clock_ps, so it cannot be brought to another "
-                            "host; leave it out, or the option --host-clock",
-                            without);
+    for (size_t i = 0; i < count && !without; i++)
+        AR_TRY(
+            sim_profile_at_host(&calibrations[i].profile, clock_ps, calibrations[i].path, error));
+    return AR_OK;
 }
 
 /* The common value; empty if they differ. */

@@ -98,14 +98,11 @@ static void planned_close(struct planned *self)
 enum ar_status ar_experiment_set(struct ar_experiment *self, const char *key, const char *value,
                                  struct ar_error *error)
 {
-    struct planned trial = {0};
+    AR_CLOSED(planned_close) struct planned trial = {0};
     suite_init(&trial.suite);
-    enum ar_status status = apply(&trial, key, value, error);
-    planned_close(&trial);
-    AR_THEN(status, text_list_add(&self->keys, key, error));
-    if (status)
-        return status;
-    status = text_list_add(&self->values, value, error);
+    AR_TRY(apply(&trial, key, value, error));
+    AR_TRY(text_list_add(&self->keys, key, error));
+    enum ar_status status = text_list_add(&self->values, value, error);
     if (status)
         free(self->keys.items[--self->keys.count]);
     return status;
@@ -472,7 +469,7 @@ enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, stru
                                     struct ar_error *error)
 {
     struct ar_error ignored = {{0}};
-    struct ar_spec device;
+    AR_CLOSED(ar_spec_close) struct ar_spec device = {0};
     struct ar_advice *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     AR_TRY_MEMORY(self, error, "an experiment");
@@ -482,11 +479,8 @@ enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, stru
         status = ar_invalid(error, "advice is for one workload and one device");
     AR_THEN(status,
             ar_spec_parse(suite->devices.count ? suite->devices.items[0] : "sim", &device, error));
-    if (!status) {
-        device.catalog = suite->catalog;
-        status = advise(self, &device, error);
-        ar_spec_close(&device);
-    }
+    device.catalog = suite->catalog;
+    AR_THEN(status, advise(self, &device, error));
     if (status)
         ar_advice_close(self);
     else

@@ -293,36 +293,29 @@ enum ar_status ar_session_open_on(const struct ar_library *library, const char *
                                   struct ar_backing *backing, uint64_t seed,
                                   struct ar_session **out, struct ar_error *error)
 {
-    struct ar_spec spec;
-    struct ar_session *self = calloc(1, sizeof *self);
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+    AR_FREED struct ar_session *self = calloc(1, sizeof *self);
     AR_TRY_MEMORY(self, error, "a session");
     self->context =
         (struct ar_policy_context){.backing = backing, .host = &self->host, .seed = seed};
-    enum ar_status status = ar_spec_parse(policy, &spec, error);
-    if (!status) {
-        spec.catalog = &library->catalog;
-        status = registry_create(&spec, &self->context, &self->policy, error);
-        ar_spec_close(&spec);
-    }
-    if (status)
-        free(self);
-    else
-        *out = self;
-    return status;
+    AR_TRY(ar_spec_parse(policy, &spec, error));
+    spec.catalog = &library->catalog;
+    AR_TRY(registry_create(&spec, &self->context, &self->policy, error));
+    *out = self;
+    self = NULL;
+    return AR_OK;
 }
 
 enum ar_status ar_session_open(const struct ar_library *library, const char *policy,
                                const char *device, uint64_t seed, struct ar_session **out,
                                struct ar_error *error)
 {
-    struct ar_device *opened = NULL;
+    AR_CLOSED(ar_device_close_at) struct ar_device *opened = NULL;
     AR_TRY(ar_library_device(library, device, &opened, error));
-    enum ar_status status = ar_session_open_on(library, policy, opened->backing, seed, out, error);
-    if (status)
-        ar_device_close(opened);
-    else
-        (*out)->device = opened;
-    return status;
+    AR_TRY(ar_session_open_on(library, policy, opened->backing, seed, out, error));
+    (*out)->device = opened;
+    opened = NULL;
+    return AR_OK;
 }
 
 void ar_session_close(struct ar_session *self)

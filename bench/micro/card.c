@@ -471,15 +471,12 @@ static void run(struct micro_state *state, void *argument)
             .backing = cell->device->backing, .host = &host, .unguarded = true};
         struct ar_policy *policy = NULL;
         struct ar_error error = {{0}};
-        struct ar_spec spec;
+        AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
         char text[64];
         snprintf(text, sizeof text, "%s%s", cell->policy->name,
                  cell->policy->capabilities & AR_POLICY_OVERLAPS ? "" : ":limit=" LIMIT);
         enum ar_status status = ar_spec_parse(text, &spec, &error);
-        if (status == AR_OK) {
-            status = registry_create(&spec, &context, &policy, &error);
-            ar_spec_close(&spec);
-        }
+        AR_THEN(status, registry_create(&spec, &context, &policy, &error));
         if (status != AR_OK) {
             micro_fail(state, error.text);
             return;

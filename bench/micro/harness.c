@@ -142,52 +142,41 @@ static enum ar_status run_policy(const struct arguments *arguments, const char *
                                  struct ar_device *device, FILE *csv, bool *met,
                                  struct ar_error *error)
 {
-    struct ar_spec spec;
-    struct harness_result result;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+    AR_CLOSED(harness_close) struct harness_result result = {0};
     AR_TRY(ar_spec_parse(policy, &spec, error));
     struct harness_config config = {.policy = &spec,
                                     .workload = arguments->workload,
                                     .device = device,
                                     .blocks = (unsigned)arguments->blocks};
-    enum ar_status status = harness_measure(&config, &result, error);
-    ar_spec_close(&spec);
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "%s", policy);
+    AR_TRY(ar_error_prefix(error, harness_measure(&config, &result, error), "%s", policy));
     print_result(policy, &result, arguments->limit);
     if (csv)
         write_rows(csv, policy, &result);
     *met &= result.most < arguments->limit;
-    harness_close(&result);
     return AR_OK;
 }
 
 static enum ar_status run_all(const struct arguments *arguments, struct output_file *csv, bool *met,
                               struct ar_error *error)
 {
-    struct ar_device *device = NULL;
-    enum ar_status status = ar_device_open_text(arguments->device, &device, error);
-    if (status != AR_OK)
-        return status;
+    AR_CLOSED(ar_device_close_at) struct ar_device *device = NULL;
+    AR_TRY(ar_device_open_text(arguments->device, &device, error));
     if (arguments->csv)
-        status = output_open(csv, arguments->csv, error);
-    if (status == AR_OK && csv->stream)
+        AR_TRY(output_open(csv, arguments->csv, error));
+    if (csv->stream)
         fprintf(csv->stream,
                 "policy,block,engine_ns,loop_ns,loop_again_ns,engine_again_ns,added\n");
-    if (status == AR_OK)
-        print_head(arguments, device);
-    for (size_t i = 0; status == AR_OK && i < arguments->policy_count; i++)
-        status = run_policy(arguments, arguments->policies[i], device, csv->stream, met, error);
-    ar_device_close(device);
-    if (status == AR_OK && arguments->csv)
-        return output_commit(csv, error);
-    output_abandon(csv);
-    return status;
+    print_head(arguments, device);
+    for (size_t i = 0; i < arguments->policy_count; i++)
+        AR_TRY(run_policy(arguments, arguments->policies[i], device, csv->stream, met, error));
+    return arguments->csv ? output_commit(csv, error) : AR_OK;
 }
 
 int main(int argc, char **argv)
 {
     struct arguments arguments;
-    struct output_file csv = {0};
+    AR_CLOSED(output_abandon) struct output_file csv = {0};
     struct ar_error error = {{0}};
     bool met = true;
     if (!read_arguments(&arguments, argc, argv))

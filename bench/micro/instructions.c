@@ -145,21 +145,17 @@ static enum ar_status replay_twice(struct rig *rig, struct trace_source *source,
                                    .source = source,
                                    .measure = measure,
                                    .policy_host = &rig->host};
-    struct replay_result result = {0};
+    AR_CLOSED(replay_result_close) struct replay_result result = {0};
     AR_TRY(replay_run(&config, &result, error));
     replay_result_close(&result);
-    enum ar_status status = trace_rewind(source, error);
+    AR_TRY(trace_rewind(source, error));
     CALLGRIND_START_INSTRUMENTATION; /* what comes before takes most of the time */
-    AR_THEN(status, measured_replay(&config, &result, error));
-    if (status != AR_OK)
-        return status;
-    if (!result.passed)
-        status = ar_error_set(error, AR_NEGATIVE, "event %llu could not be served",
-                              (unsigned long long)result.first_failed_event);
-    replay_result_close(&result);
+    AR_TRY(measured_replay(&config, &result, error));
     printf("operations %llu\n",
            (unsigned long long)(source->info.allocs + source->info.probes + source->info.frees));
-    return status;
+    return result.passed ? AR_OK
+                         : ar_error_set(error, AR_NEGATIVE, "event %llu could not be served",
+                                        (unsigned long long)result.first_failed_event);
 }
 
 static enum ar_status replay(const char *spec, const char *path, enum replay_measure measure,
@@ -203,9 +199,9 @@ static enum ar_status make_free_blocks(struct ar_policy *policy, struct ar_polic
 
 static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_error *error)
 {
-    struct rig rig;
+    AR_CLOSED(rig_close) struct rig rig = {0};
     AR_TRY(rig_open(&rig, spec, error));
-    struct ar_policy_block *blocks = calloc(2 * free_blocks, sizeof *blocks);
+    AR_FREED struct ar_policy_block *blocks = calloc(2 * free_blocks, sizeof *blocks);
     enum ar_status status =
         blocks ? make_free_blocks(rig.policy, blocks, free_blocks) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
@@ -215,8 +211,6 @@ static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_er
                            (unsigned long long)free_blocks, ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
     printf("metadata %.1f\n", (double)rig.host.peak_bytes / (double)(2 * free_blocks));
-    free(blocks);
-    rig_close(&rig);
     return status;
 }
 
@@ -256,9 +250,9 @@ static enum ar_status fill_streams(struct ar_policy *policy, struct ar_policy_bl
 
 static enum ar_status by_turns(const char *spec, uint32_t streams, struct ar_error *error)
 {
-    struct rig rig;
+    AR_CLOSED(rig_close) struct rig rig = {0};
     AR_TRY(rig_open(&rig, spec, error));
-    struct ar_policy_block *blocks = calloc((size_t)streams + 1, sizeof *blocks);
+    AR_FREED struct ar_policy_block *blocks = calloc((size_t)streams + 1, sizeof *blocks);
     enum ar_status status = blocks ? fill_streams(rig.policy, blocks, streams) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
     AR_THEN(status, measured_streams(rig.policy, streams));
@@ -266,8 +260,6 @@ static enum ar_status by_turns(const char *spec, uint32_t streams, struct ar_err
         (void)ar_error_set(error, status, "%s with %u streams: %s", spec, (unsigned)streams,
                            ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
-    free(blocks);
-    rig_close(&rig);
     return status;
 }
 

@@ -130,19 +130,14 @@ static enum ar_status read_all(struct reading *reading, struct trace_source *sou
 
 enum ar_status micro_ops_read(const char *path, struct micro_ops *out, struct ar_error *error)
 {
-    struct trace_source *source = NULL;
-    enum ar_status status = trace_open(path, &source, error);
-    if (status != AR_OK)
-        return status;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
+    AR_TRY(trace_open(path, &source, error));
     *out = (struct micro_ops){.slots = source->info.slots};
     struct reading reading = {.ops = out, .error = error};
     reading.live = calloc(out->slots ? out->slots : 1, sizeof *reading.live);
-    if (reading.live)
-        status = read_all(&reading, source);
-    else
-        status = ar_no_memory(error, "%u slots", out->slots);
+    enum ar_status status =
+        reading.live ? read_all(&reading, source) : ar_no_memory(error, "%u slots", out->slots);
     free(reading.live);
-    trace_close(source);
     if (status != AR_OK)
         micro_ops_close(out);
     return status;

@@ -253,11 +253,10 @@ static enum ar_status read_folder(struct result_set *self, const char *folder,
     if (count == 0)
         status = ar_invalid(error, "%s: the folder has no result (a file NAME.json)", folder);
     for (int i = 0; i < count; i++) {
-        char *path = NULL;
+        AR_FREED char *path = NULL;
         if (!status && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
             status = ar_no_memory(error, "the results");
         AR_THEN(status, read_file(self, path, error));
-        free(path);
         free(names[i]);
     }
     free(names);

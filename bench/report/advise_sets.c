@@ -205,22 +205,17 @@ static void print_curve(FILE *stream, const struct advise_page *pages, const uin
 enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
                                    const uint64_t batches[2], struct ar_error *error)
 {
-    struct batch_curve curve;
+    AR_CLOSED(batch_curve_close) struct batch_curve curve = {0};
     struct trace_source *const traces[2] = {pages[0].source, pages[1].source};
     AR_TRY(batch_curve_find(traces, batches, &curve, error));
     const struct advise_result *first = pages[0].result, *second = pages[1].result;
     const struct advise_result *small = batches[0] < batches[1] ? first : second;
     if (isinf(batch_curve_largest(&curve, 1, (double)first->capacity_bytes)) ||
-        small->peak.bytes > (small == first ? second : first)->peak.bytes) {
-        batch_curve_close(&curve);
+        small->peak.bytes > (small == first ? second : first)->peak.bytes)
         return ar_invalid(error, "the larger batch needs no more memory: are the traces of one "
                                  "program with different batches, in the order of --batches?");
-    }
     print_curve(stream, pages, batches, &curve);
-    enum ar_status status = print_batches(stream, pages, &curve, error);
-    batch_curve_close(&curve);
-    if (status)
-        return status;
+    AR_TRY(print_batches(stream, pages, &curve, error));
     say(stream, "An estimate: between and beyond the two batches the libraries may choose other "
                 "workspaces, requests need not grow in a straight line, and what is lost to "
                 "fragmentation varies; record near the limit.");

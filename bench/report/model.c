@@ -73,64 +73,55 @@ static const char *take_row(struct reading *reading, char **fields,
 static enum ar_status read_rows(FILE *file, const char *path, struct reading *reading,
                                 struct model_result *out, struct ar_error *error)
 {
-    char *line = malloc(LINE_MOST);
+    AR_FREED char *line = malloc(LINE_MOST);
     char *fields[COLUMNS_MOST];
     size_t places[COLUMN_COUNT];
     size_t columns = 0;
-    enum ar_status status = AR_OK;
     AR_TRY_MEMORY(line, error, "reading %s", path);
-    for (size_t number = 1; !status && fgets(line, LINE_MOST, file); number++) {
-        bool whole = strlen(line) + 1 < LINE_MOST;
-        size_t count = csv_split(line, fields, COLUMNS_MOST);
-        if (!whole) {
-            status = ar_error_set(
+    for (size_t number = 1; fgets(line, LINE_MOST, file); number++) {
+        if (strlen(line) + 1 >= LINE_MOST)
+            return ar_error_set(
                 error, AR_FORMAT,
                 "%s:%zu: the line has more than %d bytes; is this a file of `run --csv`?", path,
                 number, LINE_MOST - 2);
-        } else if (number == 1) {
+        size_t count = csv_split(line, fields, COLUMNS_MOST);
+        if (number == 1) {
             columns = count;
             const char *missing = find_columns(fields, count, places);
             if (missing)
-                status = ar_error_set(error, AR_FORMAT,
-                                      "%s: is no file of `run --csv`: it lacks the column %s", path,
-                                      missing);
-        } else {
-            const char *wrong = count == columns ? take_row(reading, fields, places, out)
-                                                 : "it has not as many fields as the first line";
-            if (wrong)
-                status = ar_error_set(error, AR_FORMAT, "%s:%zu: %s", path, number, wrong);
+                return ar_error_set(error, AR_FORMAT,
+                                    "%s: is no file of `run --csv`: it lacks the column %s", path,
+                                    missing);
+            continue;
         }
+        const char *wrong = count == columns ? take_row(reading, fields, places, out)
+                                             : "it has not as many fields as the first line";
+        if (wrong)
+            return ar_error_set(error, AR_FORMAT, "%s:%zu: %s", path, number, wrong);
     }
-    free(line);
-    if (!status && ferror(file))
-        status =
-            ar_error_set(error, AR_IO, "%s: cannot be read to its end: %s", path, strerror(errno));
-    if (!status && !reading->rows)
-        status = ar_error_set(error, AR_FORMAT, "%s: holds no run", path);
-    return status;
+    if (ferror(file))
+        return ar_error_set(error, AR_IO, "%s: cannot be read to its end: %s", path,
+                            strerror(errno));
+    if (!reading->rows)
+        return ar_error_set(error, AR_FORMAT, "%s: holds no run", path);
+    return AR_OK;
 }
 
 enum ar_status model_result_read(const char *path, struct model_result *out, struct ar_error *error)
 {
-    struct reading *reading = calloc(1, sizeof *reading);
-    FILE *file = fopen(path, "re");
-    int number = errno;
-    enum ar_status status;
+    AR_FREED struct reading *reading = calloc(1, sizeof *reading);
+    AR_TRY_MEMORY(reading, error, "reading %s", path);
     *out = (struct model_result){.policy = ""};
-    if (!reading)
-        status = ar_no_memory(error, "reading %s", path);
-    else if (!file)
-        status = ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(number));
-    else
-        status = read_rows(file, path, reading, out, error);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
+    enum ar_status status = read_rows(file, path, reading, out, error);
+    fclose(file);
     if (!status) {
         out->slowdown = model_median(reading->values[0], reading->counts[0]);
         out->step_ns = model_median(reading->values[1], reading->counts[1]);
         out->device_time_ns = model_median(reading->values[2], reading->counts[2]);
     }
-    if (file)
-        fclose(file);
-    free(reading);
     return status;
 }
 
@@ -274,7 +265,6 @@ struct alike {
 static enum ar_status alike_find(struct alike *self, struct model_cell *cell,
                                  const struct call_list *runs, size_t count, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     self->runs = calloc(count, sizeof(*self->runs));
     self->ns = calloc(count, sizeof *self->ns);
     self->waited_ns = calloc(count, sizeof *self->waited_ns);
@@ -282,33 +272,30 @@ static enum ar_status alike_find(struct alike *self, struct model_cell *cell,
     AR_TRY_MEMORY(self->runs && self->ns && self->waited_ns && cell->again, error, "runs");
     cell->runs = count;
     self->runs[self->count++] = &runs[0];
-    for (size_t run = 1; run < count && !status; run++) {
-        struct model_cell one = {.large = NULL};
-        status = model_compare(&one, &runs[0], &runs[run], error);
-        if (!status && one.same_calls) {
+    for (size_t run = 1; run < count; run++) {
+        AR_CLOSED(model_cell_close) struct model_cell one = {.large = NULL};
+        AR_TRY(model_compare(&one, &runs[0], &runs[run], error));
+        if (one.same_calls) {
             cell->again[cell->again_count++] = one.all;
             self->runs[self->count++] = &runs[run];
         }
-        model_cell_close(&one);
     }
-    return status;
+    return AR_OK;
 }
 
 /* The medians of the sums of the calls that have a counterpart on `sim`. */
 static enum ar_status sum_runs(struct alike *self, const struct call_list *sim,
                                struct model_kind *sums, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t run = 0; run < self->count && !status; run++) {
-        struct model_cell one = {.large = NULL};
-        status = model_compare(&one, self->runs[run], sim, error);
+    for (size_t run = 0; run < self->count; run++) {
+        AR_CLOSED(model_cell_close) struct model_cell one = {.large = NULL};
+        AR_TRY(model_compare(&one, self->runs[run], sim, error));
         self->ns[run] = one.all.card_ns;
         self->waited_ns[run] = one.all.card_waited_ns;
-        model_cell_close(&one);
     }
     sums->card_ns = model_median(self->ns, self->count);
     sums->card_waited_ns = model_median(self->waited_ns, self->count);
-    return status;
+    return AR_OK;
 }
 
 /* In whole ns. */

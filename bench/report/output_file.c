@@ -261,25 +261,20 @@ enum ar_status output_folder(const char *path, struct ar_error *error)
 {
     if (!path[0])
         return no_name("folder", error);
-    char *copy = strdup(path);
+    AR_FREED char *copy = strdup(path);
     if (!copy)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to make it", path);
-    enum ar_status status = AR_OK;
     for (char *at = copy + 1;; at++) {
         if (*at != '/' && *at != '\0')
             continue;
         char kept = *at;
         *at = '\0';
         struct stat info;
-        if (mkdir(copy, 0777) != 0 && !(stat(copy, &info) == 0 && S_ISDIR(info.st_mode))) {
-            status = ar_error_set(error, AR_IO, "%s: the folder cannot be made: %s", copy,
-                                  strerror(errno));
-            break;
-        }
-        *at = kept;
+        if (mkdir(copy, 0777) != 0 && !(stat(copy, &info) == 0 && S_ISDIR(info.st_mode)))
+            return ar_error_set(error, AR_IO, "%s: the folder cannot be made: %s", copy,
+                                strerror(errno));
         if (kept == '\0')
-            break;
+            return AR_OK;
+        *at = kept;
     }
-    free(copy);
-    return status;
 }

@@ -336,6 +336,11 @@ static void run_row(const struct figure_table *self, const struct result_policy 
     }
 }
 
+static void close_figure_table(struct figure_table *self)
+{
+    table_close(self->table);
+}
+
 /* Best first. A stable insertion sort: a group has as many rows as there are policies. */
 static void sort_policies(const struct result_group *group, const struct result_policy **rows)
 {
@@ -384,19 +389,14 @@ enum ar_status results_table_print(const struct results *results, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
     struct byte_unit unit = choose_unit(results);
-    struct figure_table self;
-    struct placed_rows placed;
-    const struct result_policy **rows = calloc(results->policies_most + 1, sizeof(*rows));
+    AR_CLOSED(close_figure_table) struct figure_table self = {.table = NULL};
+    AR_CLOSED(placed_rows_close) struct placed_rows placed = {0};
+    AR_FREED const struct result_policy **rows = calloc(results->policies_most + 1, sizeof(*rows));
     const bool ready = placed_rows_open(&placed, results) && rows;
     open_figure_table(&self, results, form, false, unit.name);
     for (size_t i = 0; i < results->group_count && ready && self.table; i++)
         add_group(&self, &results->groups[i], rows, &placed, unit);
-    enum ar_status status =
-        ready ? table_print(self.table, stream, form, error) : ar_no_memory(error, "the table");
-    free(rows);
-    placed_rows_close(&placed);
-    table_close(self.table);
-    return status;
+    return ready ? table_print(self.table, stream, form, error) : ar_no_memory(error, "the table");
 }
 
 /* ---- latency -------------------------------------------------------------------------------- */
@@ -502,8 +502,8 @@ static void spread_rows(const struct figure_table *self, const struct result_pol
 enum ar_status spread_table_print(const struct results *results, FILE *stream, enum table_form form,
                                   struct ar_error *error)
 {
-    struct placed_rows rows;
-    struct figure_table self;
+    AR_CLOSED(placed_rows_close) struct placed_rows rows = {0};
+    AR_CLOSED(close_figure_table) struct figure_table self = {.table = NULL};
     bool ready = placed_rows_open(&rows, results);
     open_figure_table(&self, results, form, true, "MiB");
     for (size_t i = 0; i < results->group_count && ready && self.table; i++) {
@@ -512,11 +512,7 @@ enum ar_status spread_table_print(const struct results *results, FILE *stream, e
         for (size_t j = 0; j < rows.count; j++)
             spread_rows(&self, rows.items[j].policy, &rows.places[j], results->values);
     }
-    enum ar_status status =
-        ready ? table_print(self.table, stream, form, error) : ar_no_memory(error, "the table");
-    table_close(self.table);
-    placed_rows_close(&rows);
-    return status;
+    return ready ? table_print(self.table, stream, form, error) : ar_no_memory(error, "the table");
 }
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
