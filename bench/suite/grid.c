@@ -111,35 +111,35 @@ static enum ar_status expand(struct text_list *out, const char *text, struct ar_
     if (begin == 0 || text[begin - 1] != '=')
         return ar_invalid(error, "\"%.80s\": a list a|b takes the place of a value: key=a|b", text);
     size_t end = find(text, bar, ",)");
-    enum ar_status status = AR_OK;
-    for (size_t at = begin, next; at <= end && !status; at = next + 1) {
-        char *one = NULL;
+    for (size_t at = begin, next; at <= end; at = next + 1) {
+        AR_FREED char *one = NULL;
         next = find(text, at, "|,)");
         if (next == at)
             return ar_invalid(error, "\"%.80s\": a value of a list is empty", text);
         if (asprintf(&one, "%.*s%.*s%s", (int)begin, text, (int)(next - at), text + at,
                      text + end) < 0)
             return ar_no_memory(error, "a grid");
-        status = expand(out, one, error);
-        free(one);
+        AR_TRY(expand(out, one, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* Replaces each spec of the list by those that it stands for; the first value varies slowest.
  * INVALID for a bar outside of a value, and for too many specs. */
+/* The caller closes `other`, which has the texts that were in `list`. */
+static void exchange(struct text_list *list, struct text_list *other)
+{
+    struct text_list before = *list;
+    *list = *other;
+    *other = before;
+}
+
 static enum ar_status grid_expand(struct text_list *list, struct ar_error *error)
 {
-    struct text_list out = {0};
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < list->count && !status; i++)
-        status = expand(&out, list->items[i], error);
-    if (status) {
-        text_list_close(&out);
-        return status;
-    }
-    text_list_close(list);
-    *list = out;
+    AR_CLOSED(text_list_close) struct text_list out = {0};
+    for (size_t i = 0; i < list->count; i++)
+        AR_TRY(expand(&out, list->items[i], error));
+    exchange(list, &out);
     return AR_OK;
 }
 
@@ -260,21 +260,17 @@ static void note_names(struct names *names, const struct ar_option *options)
 static enum ar_status reaches(const struct suite_axis *axis, enum list which, const char *text,
                               struct names *names, bool *has, bool *given, struct ar_error *error)
 {
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     const struct ar_option *options = NULL;
     *has = *given = false;
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(text, &spec, error));
     const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
     bool meant = !axis->target || strcmp(axis->target, list_names[which]) == 0 ||
                  strcmp(axis->target, link->name) == 0;
-    if (meant)
-        status = options_of(which, &spec, &options, error);
+    enum ar_status status = meant ? options_of(which, &spec, &options, error) : AR_OK;
     note_names(names, options);
     *has = options && ar_options_find(options, axis->key);
-    *given = *given || ar_spec_value(&spec, axis->key) != NULL;
-    ar_spec_close(&spec);
+    *given = ar_spec_value(&spec, axis->key) != NULL;
     return status;
 }
 
@@ -320,31 +316,23 @@ static enum ar_status refuse_unreached(const struct suite_axis *axis, const stru
 static enum ar_status multiply(const struct suite_axis *axis, struct text_list *list,
                                enum list which, struct ar_error *error)
 {
-    struct text_list out = {0};
+    AR_CLOSED(text_list_close) struct text_list out = {0};
     struct names unused = {.count = 0};
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < list->count && !status; i++) {
-        bool has;
-        bool given;
+    for (size_t i = 0; i < list->count; i++) {
+        bool has, given;
         struct ar_error ignored = {{0}};
         if (reaches(axis, which, list->items[i], &unused, &has, &given, &ignored) || !has ||
             given) {
-            status = grid_add(&out, list->items[i], error);
+            AR_TRY(grid_add(&out, list->items[i], error));
             continue;
         }
-        for (size_t j = 0; j < axis->values.count && !status; j++) {
-            char *with = NULL;
-            status = spec_text_with(list->items[i], axis->key, axis->values.items[j], &with, error);
-            AR_THEN(status, grid_add(&out, with, error));
-            free(with);
+        for (size_t j = 0; j < axis->values.count; j++) {
+            AR_FREED char *with = NULL;
+            AR_TRY(spec_text_with(list->items[i], axis->key, axis->values.items[j], &with, error));
+            AR_TRY(grid_add(&out, with, error));
         }
     }
-    if (status) {
-        text_list_close(&out);
-        return status;
-    }
-    text_list_close(list);
-    *list = out;
+    exchange(list, &out);
     return AR_OK;
 }
 

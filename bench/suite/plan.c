@@ -44,24 +44,20 @@ static enum ar_status look(void *argument, void **payload, size_t *bytes, struct
 {
     const struct probe *probe = argument;
     const size_t count = probe->policies ? probe->plan->policy_count : 0;
-    struct ar_device *device = NULL;
+    AR_CLOSED(ar_device_close_at) struct ar_device *device = NULL;
     *bytes = sizeof device->props + count * sizeof(struct ar_error);
     *payload = calloc(1, *bytes);
     AR_TRY_MEMORY(*payload, error, "a look at a device");
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     AR_TRY(ar_spec_parse(probe->text, &spec, error));
     spec.catalog = probe->plan->suite->catalog;
-    enum ar_status status = ar_device_open(&spec, &device, error);
-    ar_spec_close(&spec);
-    if (status)
-        return status;
+    AR_TRY(ar_device_open(&spec, &device, error));
     memcpy(*payload, &device->props, sizeof device->props);
     for (size_t i = 0; i < count; i++) {
         struct ar_error why = {{0}};
         try_policy(&probe->plan->policies[i], device, &why);
         memcpy((char *)*payload + sizeof device->props + i * sizeof why, &why, sizeof why);
     }
-    ar_device_close(device);
     return AR_OK;
 }
 
@@ -118,15 +114,12 @@ static enum ar_status probe_device(const struct plan *plan, const char *text, bo
 static enum ar_status ask(void *argument, void **payload, size_t *bytes, struct ar_error *error)
 {
     const struct ar_device_kind *kind = argument;
-    char *text = calloc(1, sizeof error->text);
+    AR_FREED char *text = calloc(1, sizeof error->text);
     AR_TRY_MEMORY(text, error, "a search for a card");
-    enum ar_status status = AR_OK;
-    if (!kind->available(text, sizeof error->text))
-        status = ar_error_set(error, AR_MISSING, "%s", text);
-    free(text);
     *payload = NULL;
     *bytes = 0;
-    return status;
+    return kind->available(text, sizeof error->text) ? AR_OK
+                                                     : ar_error_set(error, AR_MISSING, "%s", text);
 }
 
 const char *plan_default_device(char *why, size_t why_bytes)
@@ -247,20 +240,14 @@ static enum ar_status replicate_workload(struct plan_workload *self, const struc
     for (uint64_t replicate = 0; suite->replicates > 1 && replicate < suite->replicates;
          replicate++) {
         char seed[24];
-        char *text = NULL;
+        AR_FREED char *text = NULL;
         struct ar_error refused = {0};
-        struct trace_source *source = NULL;
+        AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)(first + replicate));
-        if (spec_text_with(self->text, "seed", seed, &text, &refused))
-            return AR_OK;
-        enum ar_status status = AR_OK;
-        bool seeded = replicate > 0 || workload_open(text, &source, &refused) == AR_OK;
-        trace_close(source);
-        if (seeded)
-            status = text_list_add(&self->texts, text, error);
-        free(text);
-        if (status || !seeded)
-            return status;
+        if (spec_text_with(self->text, "seed", seed, &text, &refused) ||
+            (replicate == 0 && workload_open(text, &source, &refused)))
+            return AR_OK; /* it has no seed */
+        AR_TRY(text_list_add(&self->texts, text, error));
     }
     return AR_OK;
 }
@@ -303,18 +290,16 @@ static enum ar_status write_devices(struct plan *self, struct ar_error *error)
     const struct text_list *capacities = &self->suite->capacities;
     size_t device_count = devices->count ? devices->count : 1;
     size_t capacity_count = capacities->count ? capacities->count : 1;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < device_count && !status; i++) {
-        for (size_t j = 0; j < capacity_count && !status; j++) {
+    for (size_t i = 0; i < device_count; i++) {
+        for (size_t j = 0; j < capacity_count; j++) {
             const char *text = devices->count ? devices->items[i] : "sim";
-            char *with = NULL;
+            AR_FREED char *with = NULL;
             if (capacities->count)
-                status = spec_text_with(text, "capacity", capacities->items[j], &with, error);
-            AR_THEN(status, text_list_add(&self->devices, with ? with : text, error));
-            free(with);
+                AR_TRY(spec_text_with(text, "capacity", capacities->items[j], &with, error));
+            AR_TRY(text_list_add(&self->devices, with ? with : text, error));
         }
     }
-    return status ? status : refuse_twice(&self->devices, "device", error);
+    return refuse_twice(&self->devices, "device", error);
 }
 
 /* Removes from "all" policies those that cannot work on the device; `why` has the reasons. */
@@ -370,15 +355,11 @@ static enum ar_status replicate_device(struct plan *self, const char *text, stru
                           text, strchr(text, ':') ? "," : ":");
     for (uint64_t replicate = 0; replicate < replicates; replicate++) {
         char seed[24];
-        char *with = NULL;
-        enum ar_status status = AR_OK;
+        AR_FREED char *with = NULL;
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + replicate));
         if (replicates > 1 && addresses)
-            status = spec_text_with(text, "seed", seed, &with, error);
-        AR_THEN(status, text_list_add(&self->device_texts, with ? with : text, error));
-        free(with);
-        if (status)
-            return status;
+            AR_TRY(spec_text_with(text, "seed", seed, &with, error));
+        AR_TRY(text_list_add(&self->device_texts, with ? with : text, error));
     }
     return AR_OK;
 }

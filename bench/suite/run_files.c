@@ -310,16 +310,13 @@ static FILE *open_in(struct result_folder *self, const char *name, struct ar_err
 enum ar_status result_folder_open(struct result_folder *self, const char *path,
                                   struct output_set *outputs, struct ar_error *error)
 {
-    char *data = NULL;
+    AR_FREED char *data = NULL;
     *self = (struct result_folder){.path = strdup(path), .outputs = outputs};
     if (!self->path || asprintf(&data, "%s/data", path) < 0)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
     self->made = access(path, F_OK) != 0;
     self->made_data = access(data, F_OK) != 0;
-    enum ar_status status = output_folder(data, error);
-    free(data);
-    if (status)
-        return status;
+    AR_TRY(output_folder(data, error));
     self->json = open_in(self, "results.json", error);
     self->csv = self->json ? open_in(self, "results.csv", error) : NULL;
     self->summary = self->csv ? open_in(self, "summary.md", error) : NULL;

@@ -209,31 +209,27 @@ static enum ar_status read_call(struct scenario *self, const char *text, unsigne
 static enum ar_status read_step(struct scenario *self, const char *text, unsigned line,
                                 struct scenario_step *step, struct ar_error *error)
 {
-    char *joined = malloc(strlen(text) + 1), *shown = malloc(2 * strlen(text) + 1);
+    AR_FREED char *joined = malloc(strlen(text) + 1);
+    AR_FREED char *shown = malloc(2 * strlen(text) + 1);
     const char *rest = text, *piece;
     size_t length, used = 0;
-    enum ar_status status = joined && shown ? AR_OK : no_memory(self, error);
     *step = (struct scenario_step){.line = line};
-    while (!status && next_piece(&rest, "&", &piece, &length)) {
+    if (!joined || !shown)
+        return no_memory(self, error);
+    while (next_piece(&rest, "&", &piece, &length)) {
         join_words(piece, length, joined);
         if (step->call_count == SCENARIO_CALLS)
-            status = step_bad(self, line, "has more than 8 actions side by side", text, error);
-        else
-            status = read_call(self, joined, line, &step->calls[step->call_count], error);
-        for (size_t i = 0; !status && i < step->call_count; i++)
+            return step_bad(self, line, "has more than 8 actions side by side", text, error);
+        AR_TRY(read_call(self, joined, line, &step->calls[step->call_count], error));
+        for (size_t i = 0; i < step->call_count; i++)
             if (!strcmp(step->calls[i].part, step->calls[step->call_count].part))
-                status =
-                    step_bad(self, line, "has two actions of one part side by side", text, error);
-        used += status
-                    ? 0
-                    : (size_t)sprintf(shown + used, "%s%s", step->call_count ? " & " : "", joined);
+                return step_bad(self, line, "has two actions of one part side by side", text,
+                                error);
+        used += (size_t)sprintf(shown + used, "%s%s", step->call_count ? " & " : "", joined);
         step->call_count++;
     }
-    if (!status && !(step->text = scenario_text(self, shown, used)))
-        status = no_memory(self, error);
-    free(joined);
-    free(shown);
-    return status;
+    step->text = scenario_text(self, shown, used);
+    return step->text ? AR_OK : no_memory(self, error);
 }
 
 static enum ar_status add_steps(struct scenario *self, enum scenario_list list, const char *text,
@@ -242,22 +238,20 @@ static enum ar_status add_steps(struct scenario *self, enum scenario_list list, 
     struct scenario_steps *steps = &self->lists[list];
     const char *piece;
     size_t length;
-    enum ar_status status = AR_OK;
-    while (!status && next_piece(&text, ",", &piece, &length)) {
+    while (next_piece(&text, ",", &piece, &length)) {
         struct scenario_step step;
-        char *one = strndup(piece, length);
+        AR_FREED char *one = strndup(piece, length);
         if (!one)
             return no_memory(self, error);
         if (steps->count == SCENARIO_STEPS)
-            status = step_bad(self, line, "is one step too many; repeat them with cycles = N", one,
-                              error);
-        if (!status && length)
-            status = read_step(self, one, line, &step, error);
-        if (!status && length && !AR_ARRAY_ADD(steps->at, steps->count, steps->room, step))
-            status = no_memory(self, error);
-        free(one);
+            return step_bad(self, line, "is one step too many; repeat them with cycles = N", one,
+                            error);
+        if (length)
+            AR_TRY(read_step(self, one, line, &step, error));
+        if (length && !AR_ARRAY_ADD(steps->at, steps->count, steps->room, step))
+            return no_memory(self, error);
     }
-    return status;
+    return AR_OK;
 }
 
 static const char *const list_names[SCENARIO_LISTS] = {"start", "cycle", "end"};

@@ -80,21 +80,18 @@ static enum ar_status add_devices(struct work *work, const struct run_record *re
 {
     const struct plan *plan = work->plan;
     const struct suite *suite = plan->suite;
-    enum ar_status status = AR_OK;
     for (uint64_t replicate = 0; replicate < suite->replicates; replicate++) {
         const struct run_record *record =
             timed_record(plan, records, workload, suite->seed + replicate);
-        for (size_t i = 0; i < suite->ratio_count && !status; i++) {
-            char capacity[32];
-            char *text = NULL;
-            ar_size_print_exact(capacity_at(record, suite->ratios[i]), capacity, sizeof capacity);
-            status = spec_text_with(plan->device_texts.items[replicate], "capacity", capacity,
-                                    &text, error);
-            AR_THEN(status, text_list_add(&work->devices, text, error));
-            free(text);
+        for (size_t i = 0; i < suite->ratio_count; i++) {
+            AR_FREED char *text = NULL;
+            AR_TRY(spec_text_with(plan->device_texts.items[replicate], "capacity",
+                                  AR_SIZE_EXACT(capacity_at(record, suite->ratios[i])), &text,
+                                  error));
+            AR_TRY(text_list_add(&work->devices, text, error));
         }
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status add_workload(struct work *work, const struct run_record *records,

@@ -71,14 +71,11 @@ static enum ar_status look_at_cards(struct member *self, struct process_card *ca
                                     struct ar_error *error)
 {
     for (uint32_t i = 0; i < self->tenants->card_count; i++) {
-        struct ar_spec spec;
+        AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
         struct ar_device *device;
         uint64_t total_bytes;
         AR_TRY(open_device_spec(self, i, &spec, error));
-        enum ar_status status = ar_device_open(&spec, &device, error);
-        ar_spec_close(&spec);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(ar_device_open(&spec, &device, error));
         self->looked_at[self->looked_at_count++] = device;
         cards[i].total_bytes = device->props.total_bytes;
         ar_backing_memory(device->backing, &cards[i].free_bytes, &total_bytes);

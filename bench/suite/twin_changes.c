@@ -546,18 +546,14 @@ static void find_cache(const struct twin_scenario *scenario, const struct twin_r
 static enum ar_status run_trial(const struct twin_trial *trial, struct twin_outcome_record *record,
                                 struct ar_error *error)
 {
-    struct twin_setup setup;
-    struct twin_result result = {0};
+    AR_CLOSED(twin_setup_close) struct twin_setup setup = {0};
+    AR_CLOSED(twin_result_close) struct twin_result result = {0};
     memset(record, 0, sizeof *record);
     enum ar_status status = twin_setup_make(trial->text, &setup, error);
+    AR_THEN(status, twin_run(&setup.scenario, &result, error));
     if (!status) {
-        status = twin_run(&setup.scenario, &result, error);
-        if (!status) {
-            twin_answer_summary(&setup.scenario, &result, &record->summary);
-            find_cache(&setup.scenario, &result, trial->cache_part, &record->summary);
-        }
-        twin_result_close(&result);
-        twin_setup_close(&setup);
+        twin_answer_summary(&setup.scenario, &result, &record->summary);
+        find_cache(&setup.scenario, &result, trial->cache_part, &record->summary);
     }
     if (!status || status == AR_HOST_MEMORY || status == AR_CORRUPT)
         return status;

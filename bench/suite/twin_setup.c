@@ -153,14 +153,10 @@ static enum ar_status take_cards(const struct reading *self, unsigned cards, uin
 
 static enum ar_status check_policy(const struct reading *self)
 {
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     const struct ar_policy_ops *ops;
-    enum ar_status status = ar_spec_parse(self->key->value, &spec, self->error);
-    if (status)
-        return at_key(self, status);
-    status = registry_lookup(&spec, &ops, self->error);
-    ar_spec_close(&spec);
-    return at_key(self, status);
+    AR_TRY(at_key(self, ar_spec_parse(self->key->value, &spec, self->error)));
+    return at_key(self, registry_lookup(&spec, &ops, self->error));
 }
 
 static enum ar_status process_key(const struct reading *self, unsigned cards,

@@ -321,26 +321,19 @@ static void widen_peak(struct twin_study *self, const struct twin_result *result
 static enum ar_status run_unknown(struct twin_study *self, const struct scenario *text, size_t run,
                                   struct twin_page_reported *rows, struct ar_error *error)
 {
-    struct scenario edited;
-    struct twin_setup setup;
-    struct twin_result result = {0};
+    AR_CLOSED(scenario_close) struct scenario edited = {0};
+    AR_CLOSED(twin_setup_close) struct twin_setup setup = {0};
+    AR_CLOSED(twin_result_close) struct twin_result result = {0};
     char shown[160];
     AR_TRY(scenario_copy(text, &edited, error));
-    enum ar_status status = set_unknown(&edited, run, shown, sizeof shown, error);
-    AR_THEN(status, twin_setup_make(&edited, &setup, error));
-    if (!status) {
-        status = twin_run(&setup.scenario, &result, error);
-        if (!status) {
-            twin_compare(&edited, &setup, &result, rows);
-            widen_peak(self, &result);
-        }
-        for (size_t i = 0; i < text->reported_count && !status; i++)
-            widen(text, &rows[i], shown, i, &self->reported[i]);
-        twin_result_close(&result);
-        twin_setup_close(&setup);
-    }
-    scenario_close(&edited);
-    return status;
+    AR_TRY(set_unknown(&edited, run, shown, sizeof shown, error));
+    AR_TRY(twin_setup_make(&edited, &setup, error));
+    AR_TRY(twin_run(&setup.scenario, &result, error));
+    twin_compare(&edited, &setup, &result, rows);
+    widen_peak(self, &result);
+    for (size_t i = 0; i < text->reported_count; i++)
+        widen(text, &rows[i], shown, i, &self->reported[i]);
+    return AR_OK;
 }
 
 /* Runs all combinations of what is unknown. */
@@ -414,7 +407,7 @@ static enum ar_status try_value(struct search *self, int steps, bool *passes,
                                 struct ar_error *error)
 {
     struct twin_page_cache *cache = self->cache;
-    struct scenario edited;
+    AR_CLOSED(scenario_close) struct scenario edited = {0};
     struct twin_trial trial = {.text = &edited, .cache_part = cache->part};
     const double value = steps * self->step;
     char text[32];
@@ -422,7 +415,6 @@ static enum ar_status try_value(struct search *self, int steps, bool *passes,
     snprintf(text, sizeof text, self->type == AR_OPTION_FRACTION ? "%.2f" : "%.0f", value);
     enum ar_status status = scenario_set(&edited, self->part, cache->option, text, error);
     AR_THEN(status, twin_trials_run(self->trials, &trial, 1, error));
-    scenario_close(&edited);
     *passes = !status && !trial.cannot_run && trial.summary.outcome == TWIN_PASSED;
     cache->runs++;
     if (!*passes) {
