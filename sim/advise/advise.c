@@ -71,7 +71,7 @@ static enum ar_status compare_recording(const struct advise_config *config,
                                         struct ar_error *error)
 {
     char text[1024];
-    struct ar_spec policy;
+    AR_CLOSED(ar_spec_close) struct ar_spec policy = {0};
     struct ar_error why = {""};
     const struct trace_info *info = &config->source->info;
     out->fidelity = ADVISE_NOT_RECORDED;
@@ -85,7 +85,6 @@ static enum ar_status compare_recording(const struct advise_config *config,
     const struct fidelity fidelity = {
         .policy = &policy, .source = config->source, .seed = config->seed};
     enum ar_status status = fidelity_run(&fidelity, compared, &why);
-    ar_spec_close(&policy);
     if (status == AR_HOST_MEMORY || status == AR_CORRUPT) {
         *error = why;
         return status;
@@ -111,29 +110,25 @@ static enum ar_status compare_recording(const struct advise_config *config,
 
 static enum ar_status prepare(struct advising *self, struct ar_error *error)
 {
-    struct fidelity_result compared = {0};
+    AR_CLOSED(fidelity_result_close) struct fidelity_result compared = {0};
     struct advise_result *out = self->out;
-    enum ar_status status = compare_recording(self->config, out, &compared, error);
-    AR_THEN(status, prepare_trace(self->config->source, compared.releases, compared.release_count,
-                                  &self->prepared, error));
-    if (!status && out->fidelity == ADVISE_DIFFERS && compared.release_count)
-        status = prepare_trace(self->config->source, NULL, 0, &self->unreleased, error);
-    fidelity_result_close(&compared);
-    if (status)
-        return status;
+    AR_TRY(compare_recording(self->config, out, &compared, error));
+    AR_TRY(prepare_trace(self->config->source, compared.releases, compared.release_count,
+                         &self->prepared, error));
+    if (out->fidelity == ADVISE_DIFFERS && compared.release_count)
+        AR_TRY(prepare_trace(self->config->source, NULL, 0, &self->unreleased, error));
     out->complete = self->config->source->info.complete && !self->prepared.has_failed_request;
     out->survived = self->prepared.survived;
     out->has_failed_request = self->prepared.has_failed_request;
     out->failed_event = self->prepared.failed_event;
     out->failed_bytes = self->prepared.failed_bytes;
-    status = holders_find(self->prepared.trace, UINT64_MAX, &out->peak, error);
-    if (!status && self->prepared.last_step_end)
-        status =
-            holders_find(self->prepared.trace, self->prepared.last_step_end, &out->step, error);
-    AR_THEN(status, tries_find(self->prepared.trace, &self->tries, error));
+    AR_TRY(holders_find(self->prepared.trace, UINT64_MAX, &out->peak, error));
+    if (self->prepared.last_step_end)
+        AR_TRY(holders_find(self->prepared.trace, self->prepared.last_step_end, &out->step, error));
+    AR_TRY(tries_find(self->prepared.trace, &self->tries, error));
     out->tries = self->tries.count;
     out->tries_most_bytes = self->tries.most_bytes;
-    return status;
+    return AR_OK;
 }
 
 /* The capacity in question, and where it is from. `card_bytes`: of the device. */
@@ -171,17 +166,14 @@ static uint64_t capacity_of(const struct advising *self, uint64_t card_bytes,
 /* The names of the card and of its costs at the capacity in question. */
 static enum ar_status name_device(struct advising *self, struct ar_error *error)
 {
-    struct session_device asked;
+    AR_CLOSED(session_device_end) struct session_device asked = {0};
     struct ar_device_props props;
     struct advise_result *out = self->out;
     AR_TRY(session_device_as(&asked, self->setup.device, NULL, out->capacity_bytes, error));
-    enum ar_status status = session_device_props(&asked.spec, &props, error);
-    session_device_end(&asked);
-    if (!status) {
-        memcpy(out->profile, props.profile, sizeof out->profile);
-        memcpy(out->costs_of, props.costs_of, sizeof out->costs_of);
-    }
-    return status;
+    AR_TRY(session_device_props(&asked.spec, &props, error));
+    memcpy(out->profile, props.profile, sizeof out->profile);
+    memcpy(out->costs_of, props.costs_of, sizeof out->costs_of);
+    return AR_OK;
 }
 
 static enum ar_status set_up(struct advising *self, struct ar_error *error)
@@ -807,18 +799,14 @@ static enum ar_status compare_requests(struct trace_source *from, struct trace_s
 static enum ar_status read_outcome(const struct advise_config *config, struct trace_source *to,
                                    struct whatif *out, struct ar_error *error)
 {
-    struct ar_spec policy;
+    AR_CLOSED(ar_spec_close) struct ar_spec policy = {0};
+    AR_CLOSED(fidelity_result_close) struct fidelity_result compared = {0};
     struct prepared other;
-    struct fidelity_result compared = {0};
     AR_TRY(ar_spec_parse(out->spec, &policy, error));
     const struct fidelity fidelity = {.policy = &policy, .source = to, .seed = config->seed};
-    enum ar_status status = fidelity_run(&fidelity, &compared, error);
-    ar_spec_close(&policy);
-    out->has_peak = !status;
+    AR_TRY(fidelity_run(&fidelity, &compared, error));
+    out->has_peak = true;
     out->recorded_peak_reserved_bytes = compared.recorded_peak_reserved_bytes;
-    fidelity_result_close(&compared);
-    if (status)
-        return status;
     AR_TRY(prepare_trace(to, NULL, 0, &other, error));
     out->recorded_passed = to->info.complete && !other.has_failed_request;
     trace_close(other.trace);

@@ -233,20 +233,16 @@ static enum ar_status find_lowest(struct trace_source *source, const char *text,
                                   const struct fidelity_result *compared, struct pressure *out,
                                   uint64_t least, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    while (!status && out->least_bytes > least && out->least_bytes - least > SMALL_SEGMENT) {
-        struct fidelity_result other = {0};
+    while (out->least_bytes > least && out->least_bytes - least > SMALL_SEGMENT) {
+        AR_CLOSED(fidelity_result_close) struct fidelity_result other = {0};
         uint64_t middle = least + (out->least_bytes - least) / 2;
-        status = hold(source, text, middle, seed, &other, error);
-        if (status)
-            break;
+        AR_TRY(hold(source, text, middle, seed, &other, error));
         if (other.agrees && other.release_count <= compared->release_count)
             out->least_bytes = middle;
         else
             least = middle;
-        fidelity_result_close(&other);
     }
-    return status;
+    return AR_OK;
 }
 
 enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
@@ -259,22 +255,18 @@ enum ar_status pressure_find(struct trace_source *source, const char *text, uint
     if (!compared->agrees || !compared->release_count || !peak)
         return AR_OK;
     keep(&search, peak);
-    enum ar_status status = find_limits(source, &search, error);
-    for (size_t i = 0; i < search.limit_count && compared->release_count && !status; i++) {
-        struct fidelity_result other = {0};
-        status = hold(source, text, search.limits[i], seed, &other, error);
-        if (!status && other.agrees && other.release_count < compared->release_count) {
+    AR_TRY(find_limits(source, &search, error));
+    for (size_t i = 0; i < search.limit_count && compared->release_count; i++) {
+        AR_CLOSED(fidelity_result_close) struct fidelity_result other = {0};
+        AR_TRY(hold(source, text, search.limits[i], seed, &other, error));
+        if (other.agrees && other.release_count < compared->release_count) {
             struct fidelity_result swap = *compared;
             *compared = other;
             other = swap;
             out->least_bytes = out->most_bytes = search.limits[i];
         }
-        if (!status)
-            fidelity_result_close(&other);
     }
-    return status || !out->least_bytes
-               ? status
-               : find_lowest(source, text, seed, compared, out, peak, error);
+    return out->least_bytes ? find_lowest(source, text, seed, compared, out, peak, error) : AR_OK;
 }
 
 /* ---- tries ----------------------------------------------------------------------------------

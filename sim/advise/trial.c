@@ -144,21 +144,16 @@ static enum ar_status run(const struct trial_setup *setup, struct trace_source *
                           const char *policy, uint64_t capacity_bytes, struct manner *manner,
                           struct trial *out, struct ar_error *error)
 {
-    struct session_device device;
+    AR_CLOSED(session_device_end) struct session_device device = {0};
     struct session session;
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     char text[640];
     *out = (struct trial){0};
     write_spec(setup, policy, capacity_bytes, text, sizeof text);
     AR_TRY(ar_spec_parse(text, &spec, error));
-    enum ar_status status =
-        session_device_as(&device, setup->device, NULL, device_bytes(setup, capacity_bytes), error);
-    if (status) {
-        ar_spec_close(&spec);
-        return status;
-    }
-    status = session_open(&session, &spec, &device.spec, setup->seed, NULL, error);
-    session_device_end(&device);
+    AR_TRY(session_device_as(&device, setup->device, NULL, device_bytes(setup, capacity_bytes),
+                             error));
+    enum ar_status status = session_open(&session, &spec, &device.spec, setup->seed, NULL, error);
     if (!status) {
         out->begun = true;
         out->capacity_bytes = session.device->props.capacity_bytes;
@@ -181,7 +176,6 @@ static enum ar_status run(const struct trial_setup *setup, struct trace_source *
         snprintf(out->why, sizeof out->why, "%.190s", error->text);
         status = AR_OK;
     }
-    ar_spec_close(&spec);
     if (!status && overran(setup, capacity_bytes, out) && !manner->peaks) {
         manner->peaks = true;
         return run(setup, trace, policy, capacity_bytes, manner, out, error);

@@ -310,19 +310,13 @@ static enum ar_status read_all(struct planning *plan, struct ar_error *error)
 enum ar_status arena_plan(struct arena *arena, struct trace_source *source, struct ar_error *error)
 {
     struct planning plan = {.arena = arena, .source = source};
-    struct ar_spec policy, device;
+    AR_CLOSED(ar_spec_close) struct ar_spec policy = {0}, device = {0};
     *arena = (struct arena){.offsets = NULL};
     AR_TRY(ar_spec_parse(POLICY, &policy, error));
-    enum ar_status status = ar_spec_parse(DEVICE, &device, error);
-    if (status == AR_OK) {
-        status = session_open(&plan.session, &policy, &device, 0, NULL, error);
-        if (status == AR_OK) {
-            status = read_all(&plan, error);
-            session_close(&plan.session);
-        }
-        ar_spec_close(&device);
-    }
-    ar_spec_close(&policy);
+    AR_TRY(ar_spec_parse(DEVICE, &device, error));
+    AR_TRY(session_open(&plan.session, &policy, &device, 0, NULL, error));
+    enum ar_status status = read_all(&plan, error);
+    session_close(&plan.session);
     free(plan.blocks);
     if (status != AR_OK)
         arena_close(arena);

@@ -79,38 +79,28 @@ static enum ar_status replay_once(const struct passes *passes, enum purpose purp
 {
     const struct experiment *experiment = passes->experiment;
     const struct observer *observer = purpose == MEASURE ? experiment->observer : NULL;
-    struct session session;
+    AR_CLOSED(session_close) struct session session = {0};
     struct replay_config config;
     bool timed = purpose != MEASURE || (on_card(experiment) && !experiment->verify);
-    enum ar_status status = observer_begin(observer, error);
-    AR_THEN(status, session_open_timed(&session, experiment->policy, experiment->device,
-                                       experiment->seed, timed, observer, error));
-    if (status != AR_OK)
-        return status;
+    AR_TRY(observer_begin(observer, error));
+    AR_TRY(session_open_timed(&session, experiment->policy, experiment->device, experiment->seed,
+                              timed, observer, error));
     if (experiment->pinned)
-        status = session_open_pinned(&session, experiment->pinned, experiment->seed, error);
-    if (status != AR_OK) {
-        session_close(&session);
-        return status;
-    }
+        AR_TRY(session_open_pinned(&session, experiment->pinned, experiment->seed, error));
     if (purpose == MEASURE && passes->props)
         *passes->props = session.device->props;
     configure(passes, &session, purpose, &config);
-    status = session_plan(&session, passes->trace, experiment->frees, error);
-    AR_THEN(status, trace_rewind(passes->trace, error));
-    if (status == AR_OK) {
-        uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
-        status = replay_run(&config, result, error);
-        *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
-        if (status == AR_OK && session.tap)
-            status = tap_end(session.tap, error);
-        AR_THEN(status, observer_finished(observer, session.policy, error));
-    }
-    if (status == AR_OK && result->passed && session.device->ops->used_up)
-        status = session.device->ops->used_up(session.device, error);
-    AR_THEN(status, session_end(&session, error));
-    session_close(&session);
-    return status;
+    AR_TRY(session_plan(&session, passes->trace, experiment->frees, error));
+    AR_TRY(trace_rewind(passes->trace, error));
+    uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
+    AR_TRY(replay_run(&config, result, error));
+    *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
+    if (session.tap)
+        AR_TRY(tap_end(session.tap, error));
+    AR_TRY(observer_finished(observer, session.policy, error));
+    if (result->passed && session.device->ops->used_up)
+        AR_TRY(session.device->ops->used_up(session.device, error));
+    return session_end(&session, error);
 }
 
 static enum ar_status compare_baseline(const struct passes *passes, struct replay_result *result,
@@ -189,14 +179,13 @@ enum ar_status experiment_run(const struct experiment *experiment, struct replay
         .props = props,
         .latencies = {.latencies = pass_on_latencies, .argument = (void *)(uintptr_t)experiment},
     };
-    struct trace_source *owned;
+    AR_CLOSED(trace_close_at) struct trace_source *owned = NULL;
     /* The time to make events or to read them from a file must not count as the policy's. */
     bool settle =
         (experiment->measure_time || on_card(experiment)) && !trace_in_memory(experiment->source);
     memset(result, 0, sizeof *result);
     enum ar_status status = session_trace(experiment, settle, &passes.trace, &owned, error);
     AR_THEN(status, run_passes(&passes, result, error));
-    trace_close(owned);
     if (status != AR_OK)
         replay_result_close(result);
     return status;

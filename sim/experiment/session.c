@@ -115,16 +115,14 @@ static enum ar_status profile_lifetimes(const char *profile, enum replay_frees f
                                         struct ar_policy_lifetime **out, size_t *count,
                                         struct ar_error *error)
 {
-    struct trace_source *source;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     enum ar_status status = workload_open_single(profile, &source, error);
-    if (status == AR_OK) {
+    if (status == AR_OK)
         status =
             source->info.adaptive
                 ? ar_invalid(error, "what it asks for depends on the policy; write it to a file")
                 : survey_lifetimes(source, frees, out, count, error);
-        trace_close(source);
-    }
-    return status == AR_OK ? status : ar_error_prefix(error, status, "profile %s", profile);
+    return ar_error_prefix(error, status, "profile %s", profile);
 }
 
 enum ar_status session_plan(struct session *session, struct trace_source *trace,

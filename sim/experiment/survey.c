@@ -69,18 +69,14 @@ static enum ar_status search_further(struct trace_source *source, struct search 
 enum ar_status survey_median(struct trace_source *source, uint64_t *bytes, struct ar_error *error)
 {
     struct search search = {0};
-    struct ar_hist *hist = calloc(1, sizeof *hist);
-    uint64_t *parts = malloc(PARTS * sizeof *parts);
-    enum ar_status status = AR_OK;
-    if (!hist || !parts)
-        status = ar_no_memory(error, "a histogram of sizes");
-    AR_THEN(status, search_begin(source, &search, hist, error));
-    while (status == AR_OK && search.least < search.most)
-        status = search_further(source, &search, parts, error);
-    free(hist);
-    free(parts);
+    AR_FREED struct ar_hist *hist = calloc(1, sizeof *hist);
+    AR_FREED uint64_t *parts = malloc(PARTS * sizeof *parts);
+    AR_TRY_MEMORY(hist && parts, error, "a histogram of sizes");
+    AR_TRY(search_begin(source, &search, hist, error));
+    while (search.least < search.most)
+        AR_TRY(search_further(source, &search, parts, error));
     *bytes = search.least;
-    return status;
+    return AR_OK;
 }
 
 /* An array with an entry per slot, which grows as slots appear. */

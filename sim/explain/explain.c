@@ -511,7 +511,7 @@ static enum ar_status time_free(const struct experiment *experiment, struct tria
 enum ar_status explain_failure(const struct experiment *experiment, struct explain_result *result,
                                struct ar_error *error)
 {
-    struct session session;
+    AR_CLOSED(session_close) struct session session = {0};
     struct tracking tracking = {.births.more_words = BIRTH_WORDS - 1};
     memset(result, 0, sizeof *result);
     result->framework = recorder_of(experiment->policy);
@@ -523,12 +523,10 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
     memcpy(result->profile, session.device->props.profile, sizeof result->profile);
     memcpy(result->costs_of, session.device->props.costs_of, sizeof result->costs_of);
     enum ar_status status = look(experiment, &session, &tracking, result, error);
-    session_close(&session);
     ar_map_close(&tracking.births);
-    AR_THEN(status, name_events(experiment->source, result, error));
-    AR_THEN(status,
-            survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error));
-    return status;
+    AR_TRY(status);
+    AR_TRY(name_events(experiment->source, result, error));
+    return survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error);
 }
 
 enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,

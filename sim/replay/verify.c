@@ -124,7 +124,7 @@ static enum ar_status read_left(struct replay *run, struct ar_error *error)
     struct trace_cursor cursor = {.source = run->config->source};
     const struct trace_event *event;
     enum ar_status status = trace_rewind(run->config->source, error);
-    uint64_t *ids = calloc(run->slot_count + 1, sizeof *ids);
+    AR_FREED uint64_t *ids = calloc(run->slot_count + 1, sizeof *ids);
     AR_TRY_MEMORY(ids, error, "the blocks left");
     while (cursor.next < run->span_first && (event = trace_read(&cursor, &status, error)) != NULL)
         if (trace_requests(event))
@@ -139,7 +139,6 @@ static enum ar_status read_left(struct replay *run, struct ar_error *error)
                                run->config->source->info.name, ids[i],
                                run->device->ops->problem(run->device));
     }
-    free(ids);
     return status;
 }
 

@@ -51,30 +51,22 @@ static enum ar_status try_capacity(const struct search *search, struct trace_sou
                                    uint64_t bytes, unsigned *shows, struct ar_error *error)
 {
     const struct experiment *experiment = search->experiment;
-    struct session_device device;
-    struct session session;
-    struct replay_result result;
+    AR_CLOSED(session_device_end) struct session_device device = {0};
+    AR_CLOSED(session_close) struct session session = {0};
+    AR_CLOSED(replay_result_close) struct replay_result result = {0};
     AR_TRY(session_device_as(&device, experiment->device, NULL, bytes, error));
-    enum ar_status status =
-        session_open(&session, experiment->policy, &device.spec, experiment->seed, NULL, error);
-    session_device_end(&device);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(session_open(&session, experiment->policy, &device.spec, experiment->seed, NULL, error));
     const struct replay_config config = {
         .frees = experiment->frees,
         .host = experiment->host,
         .stop_on_failure = true,
     };
-    status = session_replay(&session, trace, config, &result, error);
-    if (status == AR_OK) {
-        const struct metric_value *at = result.metrics.at;
-        *shows = !result.passed ? 0
-                                : PASSES | (at[METRIC_flushes].integer ? 0u : NO_FLUSH) |
-                                      (at[METRIC_retries].integer ? 0u : NO_RETRY);
-        replay_result_close(&result);
-    }
-    session_close(&session);
-    return status;
+    AR_TRY(session_replay(&session, trace, config, &result, error));
+    const struct metric_value *at = result.metrics.at;
+    *shows = !result.passed ? 0
+                            : PASSES | (at[METRIC_flushes].integer ? 0u : NO_FLUSH) |
+                                  (at[METRIC_retries].integer ? 0u : NO_RETRY);
+    return AR_OK;
 }
 
 static enum ar_status do_task(void *argument, size_t number, struct trace_source *trace,
@@ -265,23 +257,17 @@ static enum ar_status find(struct search *search, struct capacity_result *result
                            struct ar_error *error)
 {
     uint64_t most_bytes;
-    struct capacity_grid grid = {0};
-    enum ar_status status = find_card(search, result, &most_bytes, error);
-    AR_THEN(status,
-            survey_peak_live(search->trace, result->card_bytes, &result->live_peak_bytes, error));
-    AR_THEN(status, capacity_grid_make(result->live_peak_bytes, most_bytes, &grid, error));
-    if (status != AR_OK)
-        return status;
+    AR_CLOSED(capacity_grid_close) struct capacity_grid grid = {0};
+    AR_TRY(find_card(search, result, &most_bytes, error));
+    AR_TRY(survey_peak_live(search->trace, result->card_bytes, &result->live_peak_bytes, error));
+    AR_TRY(capacity_grid_make(result->live_peak_bytes, most_bytes, &grid, error));
+    AR_FREED unsigned *shows = calloc(grid.count + 1, sizeof *shows);
+    AR_TRY_MEMORY(shows, error, "a grid of capacities");
     search->count = grid.count;
     search->grid_bytes = grid.bytes;
-    search->shows = calloc(search->count + 1, sizeof *search->shows);
-    if (!search->shows)
-        status = ar_no_memory(error, "a grid of capacities");
-    AR_THEN(status, try_grid(search, result, error));
-    AR_THEN(status, refine(search, result, error));
-    capacity_grid_close(&grid);
-    free(search->shows);
-    return status;
+    search->shows = shows;
+    AR_TRY(try_grid(search, result, error));
+    return refine(search, result, error);
 }
 
 enum ar_status capacity_find(const struct experiment *experiment, unsigned jobs,

@@ -176,31 +176,31 @@ static enum ar_status note_place(void *argument, const struct replay_row *row,
     return AR_OK;
 }
 
+static void close_places(struct places *places)
+{
+    free(places->items);
+}
+
 static enum ar_status run_both(const struct condition *condition,
                                const struct experiment *experiment, uint64_t *runs, bool *holds,
                                struct ar_error *error)
 {
-    struct places places = {0};
+    AR_CLOSED(close_places) struct places places = {0};
     struct replay_result results[2];
-    enum ar_status status = AR_OK;
-    for (int i = 0; i < 2 && !status; i++) {
+    for (int i = 0; i < 2; i++) {
         struct experiment run = *experiment;
         run.policy = &condition->policies[i];
         const struct observer observer = {.row = note_place, .argument = &places};
         run.observer = &observer;
         places.comparing = i == 1;
         ++*runs;
-        status = experiment_run(&run, &results[i], NULL, error);
-        if (!status)
-            replay_result_close(&results[i]);
+        AR_TRY(experiment_run(&run, &results[i], NULL, error));
+        replay_result_close(&results[i]);
     }
-    if (!status)
-        *holds =
-            places.differ || places.at != places.count || results[0].passed != results[1].passed ||
-            results[0].cause != results[1].cause ||
-            (!results[0].passed && results[0].first_failed_event != results[1].first_failed_event);
-    free(places.items);
-    return status;
+    *holds = places.differ || places.at != places.count || results[0].passed != results[1].passed ||
+             results[0].cause != results[1].cause ||
+             (!results[0].passed && results[0].first_failed_event != results[1].first_failed_event);
+    return AR_OK;
 }
 
 static bool compare(const struct condition *condition, const struct metric_value *value)

@@ -123,19 +123,16 @@ static enum ar_status make_candidate(struct search *s, struct trace_source **out
 /* Whether the kept events show the condition. */
 static enum ar_status try_candidate(struct search *s, bool *holds, struct ar_error *error)
 {
-    struct trace_source *source = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     struct experiment experiment = *s->experiment;
     enum ar_status status = make_candidate(s, &source, error);
     *holds = false;
     s->result->candidates++;
     if (status == AR_INVALID)
         return AR_OK; /* for example a sum of sizes beyond its limit: not a candidate */
-    if (status)
-        return status;
+    AR_TRY(status);
     experiment.source = source;
-    status = condition_holds(s->condition, &experiment, &s->result->runs, holds, error);
-    trace_close(source);
-    return status;
+    return condition_holds(s->condition, &experiment, &s->result->runs, holds, error);
 }
 
 /* ---- taking away ------------------------------------------------------------------------- */
@@ -302,22 +299,20 @@ static enum ar_status round_size(struct search *s, struct block *only, uint64_t 
 
 static enum ar_status round_sizes(struct search *s, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    struct ar_map seen = {0};
+    AR_CLOSED(ar_map_close) struct ar_map seen = {0};
     bool taken;
-    for (size_t i = 0; i < s->block_count && !status; i++) {
+    for (size_t i = 0; i < s->block_count; i++) {
         uint64_t bytes = s->blocks[i].bytes, ignored;
         if (s->blocks[i].state != KEPT || ar_map_get(&seen, bytes, &ignored))
             continue;
-        status = round_size(s, NULL, bytes, &taken, error);
-        if (!status && !taken && ar_map_put(&seen, bytes, 0))
-            status = no_memory(error);
+        AR_TRY(round_size(s, NULL, bytes, &taken, error));
+        if (!taken && ar_map_put(&seen, bytes, 0))
+            return no_memory(error);
     }
-    ar_map_close(&seen);
-    for (size_t i = 0; i < s->block_count && !status; i++)
+    for (size_t i = 0; i < s->block_count; i++)
         if (s->blocks[i].state == KEPT)
-            status = round_size(s, &s->blocks[i], s->blocks[i].bytes, &taken, error);
-    return status;
+            AR_TRY(round_size(s, &s->blocks[i], s->blocks[i].bytes, &taken, error));
+    return AR_OK;
 }
 
 /* ---- the whole --------------------------------------------------------------------------- */

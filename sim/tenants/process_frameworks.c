@@ -532,12 +532,11 @@ static enum ar_status check_settings(struct process_reading *self, const char *p
     struct torch_values values = {0};
     struct torch_settings settings;
     struct ar_error why = {""};
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     AR_TRY(ar_spec_parse(policy, &spec, self->error));
     enum ar_status status = ar_options_read(torch_options, &spec.links[spec.link_count - 1],
                                             "policy torch", &values, &why);
     AR_THEN(status, torch_settings_read(&values, &settings, &why));
-    ar_spec_close(&spec);
     if (status == AR_INVALID)
         return process_raise(self, NULL, PROCESS_RUNTIME_ERROR, "%s", why.text);
     return status ? ar_error_set(self->error, status, "%s", why.text) : AR_OK;

@@ -9,14 +9,9 @@ static enum ar_status open_parts(struct runner *runner, const struct ar_spec *de
                                  const char *policy, const char *workload, uint64_t others_bytes,
                                  struct ar_error *error)
 {
-    struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(policy, &spec, error);
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "policy \"%s\"", policy);
-    status = session_open(&runner->session, &spec, device, 1, NULL, error);
-    ar_spec_close(&spec);
-    if (status != AR_OK)
-        return status;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+    AR_TRY(ar_error_prefix(error, ar_spec_parse(policy, &spec, error), "policy \"%s\"", policy));
+    AR_TRY(session_open(&runner->session, &spec, device, 1, NULL, error));
     runner->open = true;
     const struct ar_device_ops *ops = runner->session.device->ops;
     if (!ops->others) /* a real card knows the other processes */
@@ -26,13 +21,12 @@ static enum ar_status open_parts(struct runner *runner, const struct ar_spec *de
         return ar_error_set(error, AR_REFUSED, "the card has no room for a context of %s",
                             AR_SIZE(runner->context_bytes));
     }
-    status = workload_open_single(workload, &runner->source, error);
-    if (status == AR_OK && runner->pinned) {
-        struct trace_source *whole = runner->source;
-        runner->source = NULL;
-        status = pinned_view_open(whole, &runner->source, error);
-    }
-    return status;
+    AR_TRY(workload_open_single(workload, &runner->source, error));
+    if (!runner->pinned)
+        return AR_OK;
+    struct trace_source *whole = runner->source;
+    runner->source = NULL;
+    return pinned_view_open(whole, &runner->source, error);
 }
 
 enum ar_status runner_open(struct runner *runner, const struct ar_spec *device, const char *policy,
