@@ -49,19 +49,16 @@ static enum ar_status open_learned(const struct ar_spec *spec, struct trace_sour
                                    struct ar_error *error)
 {
     struct learned_values values = {0};
-    struct trace_source *recording = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *recording = NULL;
     struct learned_model *model = NULL;
-    enum ar_status status =
-        ar_options_read(learned_options, &spec->links[0], "workload " LEARNED_NAME, &values, error);
-    if (!status && !values.trace)
-        status = ar_invalid(error, "workload " LEARNED_NAME ": which recording? Write " LEARNED_NAME
-                                   ":trace=FILE");
-    AR_THEN(status, workload_open(values.trace, &recording, error));
-    AR_THEN(status, learned_model_make(recording, NULL, &model, error));
-    trace_close(recording);
-    AR_THEN(status, learned_open(model, &values, out, error));
-    if (status)
-        return status;
+    AR_TRY(ar_options_read(learned_options, &spec->links[0], "workload " LEARNED_NAME, &values,
+                           error));
+    if (!values.trace)
+        return ar_invalid(error, "workload " LEARNED_NAME ": which recording? Write " LEARNED_NAME
+                                 ":trace=FILE");
+    AR_TRY(workload_open(values.trace, &recording, error));
+    AR_TRY(learned_model_make(recording, NULL, &model, error));
+    AR_TRY(learned_open(model, &values, out, error));
     struct trace_info *info = &(*out)->info;
     trace_name_put(info->name, sizeof info->name, spec->text, strlen(spec->text));
     return AR_OK;
@@ -100,19 +97,14 @@ static bool is_behind_file(const char *text)
 
 static enum ar_status spec_open(const char *text, struct trace_source **out, struct ar_error *error)
 {
-    struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status)
-        return status;
-    if (spec.link_count != 1)
-        status = ar_invalid(
-            error,
-            "workload \"%.200s\": a workload has no decorators; name a generator or a trace file",
-            text);
-    else
-        status = generator_open(&spec, out, error);
-    ar_spec_close(&spec);
-    return status;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+    AR_TRY(ar_spec_parse(text, &spec, error));
+    return spec.link_count == 1
+               ? generator_open(&spec, out, error)
+               : ar_invalid(error,
+                            "workload \"%.200s\": a workload has no decorators; name a generator "
+                            "or a trace file",
+                            text);
 }
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
@@ -264,14 +256,10 @@ enum ar_status workload_each(const char *text, const struct workload_choice *cho
                              workload_take *take, void *argument, struct ar_error *error)
 {
     uint32_t in_text;
-    char *path = path_of_gpu(text, &in_text);
+    AR_FREED char *path = path_of_gpu(text, &in_text);
     bool selected = path && choice->gpu && *choice->gpu == in_text;
-    if (choice->gpu && !selected) {
-        enum ar_status status = select_gpu(text, path, choice, take, argument, error);
-        free(path);
-        return status;
-    }
-    free(path);
+    if (choice->gpu && !selected)
+        return select_gpu(text, path, choice, take, argument, error);
     struct workload_part part = {.text = text};
     AR_TRY(open_text(text, choice->recording, &part.source, error));
     const struct trace_info info = part.source->info;

@@ -190,30 +190,24 @@ static enum ar_status append_failure(struct conversion *c, const struct row *row
 /* The blocks that were there before the log begins. */
 static enum ar_status append_initial(struct conversion *c, size_t *at, struct ar_error *error)
 {
-    struct ar_map seen = {0};
-    enum ar_status status = AR_OK;
-    for (*at = 0; *at < c->rows->count && !status; ++*at) {
+    AR_CLOSED(ar_map_close) struct ar_map seen = {0};
+    for (*at = 0; *at < c->rows->count; ++*at) {
         struct row row = c->rows->items[*at];
         uint64_t value;
         if ((row.action != ROW_ALLOC && row.action != ROW_FREE) || !row.address ||
             ar_map_get(&seen, row.address, &value))
             continue;
-        if (ar_map_put(&seen, row.address, 0)) {
-            status = format_no_memory(error);
-            break;
-        }
+        if (ar_map_put(&seen, row.address, 0))
+            return format_no_memory(error);
         if (row.action != ROW_FREE)
             continue;
         c->reading->report->unmatched_frees++;
         c->unknown_sizes += row.bytes == ROW_BYTES_UNKNOWN;
         row.bytes = row.bytes == ROW_BYTES_UNKNOWN ? 0 : row.bytes;
-        status = trace_memory_line(c->reading->memory, row.position, error);
-        AR_THEN(status, append_block(c, &row, "initial=yes", error));
-        if (status)
-            break;
+        AR_TRY(trace_memory_line(c->reading->memory, row.position, error));
+        AR_TRY(append_block(c, &row, "initial=yes", error));
     }
-    ar_map_close(&seen);
-    return status;
+    return AR_OK;
 }
 
 /* ---- all rows ---------------------------------------------------------------------------- */

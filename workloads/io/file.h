@@ -34,6 +34,7 @@ int trace_input_file(const struct trace_input *input);
 
 const char *trace_input_path(const struct trace_input *input);
 void trace_input_close(struct trace_input *input); /* NULL is fine */
+AR_CLOSER(struct trace_input *, trace_input_close)
 
 /* ---- writing ---- */
 

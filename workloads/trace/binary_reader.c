@@ -56,30 +56,25 @@ static enum ar_status read_whole(struct trace_input *input, void *bytes, size_t 
 static enum ar_status read_table(struct binary_trace *trace, uint64_t count, char **out,
                                  struct ar_error *error)
 {
-    char *bytes = NULL;
+    AR_FREED char *bytes = NULL;
     size_t have = 0, room = 0;
     while (have < count || !bytes) {
         room = count - have > (have | 65536) ? have + (have | 65536) : (size_t)count;
         char *longer = realloc(bytes, room + 1);
-        if (!longer) {
-            free(bytes);
+        if (!longer)
             return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory for its tables",
                                 path_of(trace));
-        }
         bytes = longer;
         size_t got;
-        enum ar_status status = read_whole(trace->input, bytes + have, room - have, &got, error);
+        AR_TRY(read_whole(trace->input, bytes + have, room - have, &got, error));
         have += got;
-        if (!status && have < room)
-            status = ar_error_set(error, AR_FORMAT, "%s: it ends inside its tables; " REMEDY,
-                                  path_of(trace));
-        if (status) {
-            free(bytes);
-            return status;
-        }
+        if (have < room)
+            return ar_error_set(error, AR_FORMAT, "%s: it ends inside its tables; " REMEDY,
+                                path_of(trace));
     }
     bytes[have] = 0;
     *out = bytes;
+    bytes = NULL;
     return AR_OK;
 }
 
@@ -178,16 +173,12 @@ static enum ar_status read_tables(struct binary_trace *trace, struct ar_error *e
     for (unsigned i = 0; i < 3; i++) {
         if (sizes[i] > UINT64_C(1) << 40)
             return damaged(trace, "its header has tables of an impossible size", error);
-        char *table = NULL;
+        AR_FREED char *table = NULL;
         AR_TRY(read_table(trace, sizes[i], &table, error));
         at += sizes[i];
-        if (i == 0 && binary_checksum(sum, table, (size_t)sizes[0]) != h->checksum) {
-            free(table);
+        if (i == 0 && binary_checksum(sum, table, (size_t)sizes[0]) != h->checksum)
             return damaged(trace, "its header does not match its checksum", error);
-        }
-        enum ar_status status = each_line(trace, table, sizes[i], takes[i], error);
-        free(table);
-        if (status)
+        if (each_line(trace, table, sizes[i], takes[i], error))
             return ar_error_prefix(error, AR_FORMAT, "%s: in its tables", path_of(trace));
     }
     if (trace->tables.keys.count != h->key_count || trace->tables.texts.count != h->text_count ||

@@ -129,7 +129,7 @@ enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, str
 static enum ar_status check_all(struct trace_memory *memory, bool free_requested_final,
                                 bool *is_final, struct ar_error *error)
 {
-    struct trace_check check;
+    AR_CLOSED(trace_check_close) struct trace_check check;
     enum ar_status status = AR_OK;
     trace_check_start(&check, &memory->tables, false, free_requested_final);
     size_t at = 0;
@@ -140,7 +140,6 @@ static enum ar_status check_all(struct trace_memory *memory, bool free_requested
     else
         trace_check_finish(&check, &memory->base.info);
     *is_final = trace_check_is_final(&check);
-    trace_check_close(&check);
     return status;
 }
 

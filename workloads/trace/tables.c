@@ -354,18 +354,16 @@ static enum ar_status intern(struct trace_tables *tables, const struct trace_att
                              uint32_t *index, struct ar_error *error)
 {
     size_t length = print_keys(parsed, NULL, 0);
-    char *text = malloc(length + 1);
+    AR_FREED char *text = malloc(length + 1);
     if (!text)
         return no_memory(error);
     (void)print_keys(parsed, text, length + 1);
-    enum ar_status status = AR_OK;
     if (!texts_find(&tables->keys, text, length, index)) {
-        status = append(tables, parsed, error);
-        AR_THEN(status, texts_intern(&tables->keys, text, length, index, error));
+        AR_TRY(append(tables, parsed, error));
+        AR_TRY(texts_intern(&tables->keys, text, length, index, error));
     }
-    free(text);
     *index += 1;
-    return status;
+    return AR_OK;
 }
 
 /* Whether a text is valid in a line. */

@@ -425,13 +425,13 @@ enum ar_status kineto_rows_read(struct trace_input *input, struct kineto_rows *o
 {
     struct reading reading = {.rows = out, .info = info, .error = error};
     struct json_token token;
-    AR_TRY(json_pull_open(input, &reading.pull, error));
-    enum ar_status status = next(&reading, &token);
-    if (!status && token.kind == JSON_OBJECT)
-        status = read_object(&reading);
-    else if (!status && token.kind == JSON_ARRAY)
-        status = each_object(&reading, read_event);
-    AR_THEN(status, next(&reading, &token)); /* nothing may follow */
-    json_pull_close(reading.pull);
-    return status;
+    AR_CLOSED(json_pull_close_at) struct json_pull *pull = NULL;
+    AR_TRY(json_pull_open(input, &pull, error));
+    reading.pull = pull;
+    AR_TRY(next(&reading, &token));
+    if (token.kind == JSON_OBJECT)
+        AR_TRY(read_object(&reading));
+    else if (token.kind == JSON_ARRAY)
+        AR_TRY(each_object(&reading, read_event));
+    return next(&reading, &token); /* nothing may follow */
 }

@@ -230,23 +230,19 @@ static enum ar_status append_all(const struct reading *r, const struct moment *m
                                  size_t count, struct ar_error *error)
 {
     uint64_t next_id = 0;
-    uint64_t *ids = calloc(r->count + 1, sizeof *ids);
-    enum ar_status status = ids ? AR_OK : format_no_memory(error);
-    for (size_t i = 0; i < count && !status; i++) {
+    AR_FREED uint64_t *ids = calloc(r->count + 1, sizeof *ids);
+    if (!ids)
+        return format_no_memory(error);
+    for (size_t i = 0; i < count; i++) {
         size_t at = moments[i].buffer;
-        status = trace_memory_line(r->reading->memory, r->buffers[at].line, error);
-        if (!status && moments[i].phase) {
-            ids[at] = next_id++;
-            status = append_request(r, at, ids[at], error);
-        } else if (!status) {
-            status = append_completion(r, ids[at], error);
-        }
-        if (status)
-            (void)ar_error_prefix(error, status, "%s:%" PRIu64, trace_input_path(r->reading->input),
-                                  r->buffers[at].line);
+        ids[at] = moments[i].phase ? next_id++ : ids[at];
+        enum ar_status status = trace_memory_line(r->reading->memory, r->buffers[at].line, error);
+        AR_THEN(status, moments[i].phase ? append_request(r, at, ids[at], error)
+                                         : append_completion(r, ids[at], error));
+        AR_TRY(ar_error_prefix(error, status, "%s:%" PRIu64, trace_input_path(r->reading->input),
+                               r->buffers[at].line));
     }
-    free(ids);
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status make_trace(struct reading *r, struct ar_error *error)

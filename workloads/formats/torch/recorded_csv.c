@@ -277,29 +277,31 @@ static enum ar_status add_records(const struct conversion *c, struct snapshot_tr
     return status;
 }
 
+static void free_tree(struct snapshot_tree **tree)
+{
+    if (*tree)
+        snapshot_tree_close(*tree);
+    free(*tree);
+}
+
 static enum ar_status infer_pools(struct conversion *c, struct ar_error *error)
 {
     static const struct snapshot_marks unchanged;
-    struct snapshot_world world = {0};
+    AR_CLOSED(snapshot_world_close) struct snapshot_world world = {0};
     const char *conf = c->reading->info.conf;
-    struct snapshot_tree *tree = calloc(1, sizeof *tree);
+    AR_CLOSED(free_tree) struct snapshot_tree *tree = calloc(1, sizeof *tree);
     c->pools = calloc(c->count, sizeof *c->pools);
-    if (!tree || !c->pools) {
-        free(tree);
+    if (!tree || !c->pools)
         return format_no_memory(error);
-    }
     tree->input = c->reading->input;
-    enum ar_status status = add_records(c, tree, error);
-    AR_THEN(status, snapshot_world_records(&world, tree, error));
-    AR_THEN(status, snapshot_tell(&world, tree, &unchanged, conf, error));
-    for (size_t i = 0; i < c->count && !status; i++) {
+    AR_TRY(add_records(c, tree, error));
+    AR_TRY(snapshot_world_records(&world, tree, error));
+    AR_TRY(snapshot_tell(&world, tree, &unchanged, conf, error));
+    for (size_t i = 0; i < c->count; i++) {
         unsigned pool = snapshot_world_event(&world, tree, i)->pool;
         c->pools[i] = (uint16_t)(pool ? pool - 1 : 0);
     }
-    snapshot_world_close(&world);
-    snapshot_tree_close(tree);
-    free(tree);
-    return status;
+    return AR_OK;
 }
 
 /* ---- events ------------------------------------------------------------------------------ */

@@ -228,23 +228,18 @@ static enum ar_status take_range(void *self, char *line, uint64_t number, struct
 static enum ar_status read_ranges(struct reading *r, struct ar_error *error)
 {
     const char *path = trace_input_path(r->reading->input);
-    struct trace_input *input;
-    char *beside;
+    AR_CLOSED(trace_input_close_at) struct trace_input *input = NULL;
+    AR_FREED char *beside = NULL;
     if (!field_ends_with(path, ENDING))
         return AR_OK;
     if (asprintf(&beside, "%.*s%s", (int)(strlen(path) - strlen(ENDING)), path, RANGES_ENDING) < 0)
         return format_no_memory(error);
-    enum ar_status status = AR_OK;
-    if (access(beside, F_OK) == 0) {
-        status = trace_input_open(beside, &input, error);
-        if (!status) {
-            status = fields_log_lines(input, take_range, r, error);
-            trace_input_close(input);
-        }
-        r->has_ranges = !status && r->lifetime_count;
-    }
-    free(beside);
-    return status;
+    if (access(beside, F_OK) != 0)
+        return AR_OK;
+    AR_TRY(trace_input_open(beside, &input, error));
+    AR_TRY(fields_log_lines(input, take_range, r, error));
+    r->has_ranges = r->lifetime_count;
+    return AR_OK;
 }
 
 /* ---- the trace ---------------------------------------------------------------------------- */
