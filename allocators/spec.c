@@ -148,9 +148,7 @@ enum ar_status ar_spec_parse(const char *text, struct ar_spec *out, struct ar_er
     size_t pairs = count_of(text, ",(:") + 1;
     char *block = calloc(1, links * sizeof(struct ar_spec_link) +
                                 pairs * sizeof(struct ar_spec_pair) + 2 * length);
-    if (!block)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read the spec \"%.60s\"",
-                            text);
+    AR_TRY_MEMORY(block, error, "the spec \"%.60s\"", text);
     out->storage = block;
     out->links = (struct ar_spec_link *)(void *)block;
     struct parser p = {.error = error};

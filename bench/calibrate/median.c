@@ -298,8 +298,7 @@ enum ar_status median_load(const char *const *paths, size_t count, struct calibr
                            struct ar_error *error)
 {
     *out = calloc(count ? count : 1, sizeof **out);
-    if (!*out)
-        return ar_error_set(error, AR_HOST_MEMORY, "no memory for %zu profiles", count);
+    AR_TRY_MEMORY(*out, error, "%zu profiles", count);
     for (size_t i = 0; i < count; i++) {
         (*out)[i].path = paths[i];
         AR_TRY(sim_profile_load(paths[i], &(*out)[i].profile, error));
@@ -317,8 +316,7 @@ enum ar_status median_one_host(struct calibration *calibrations, size_t count, u
 {
     AR_FREED uint64_t *clocks = calloc(count ? count : 1, sizeof *clocks);
     const char *without = NULL;
-    if (!clocks)
-        return ar_error_set(error, AR_HOST_MEMORY, "no memory for a median of %zu", count);
+    AR_TRY_MEMORY(clocks, error, "a median of %zu", count);
     for (size_t i = 0; i < count; i++) {
         clocks[i] = calibrations[i].profile.host_clock_ps;
         without = clocks[i] ? without : calibrations[i].path;
@@ -358,8 +356,7 @@ enum ar_status median_of(const struct calibration *calibrations, size_t count, c
         for (size_t k = 0; k < i; k++) /* every pair: one between two others may be near to both */
             AR_TRY(check_pair(&calibrations[k], &calibrations[i], error));
     self.values = calloc(count, 2 * sizeof *self.values);
-    if (!self.values)
-        return ar_error_set(error, AR_HOST_MEMORY, "no memory for a median of %zu", count);
+    AR_TRY_MEMORY(self.values, error, "a median of %zu", count);
     const struct sim_profile *first = &calibrations[0].profile;
     out->profile.page_bytes = first->page_bytes;
     out->profile.granule_bytes = first->granule_bytes;

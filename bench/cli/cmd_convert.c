@@ -44,8 +44,7 @@ static enum ar_status take_streams(void *arguments, const struct cli_option *opt
     char *rest = NULL;
     AR_FREED char *copy = strdup(list);
     (void)option;
-    if (!copy)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read --streams");
+    AR_TRY_MEMORY(copy, error, "--streams");
     for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         uint64_t stream = 0;
         AR_TRY(ar_error_prefix(error, ar_count_parse(word, &stream, error), "--streams"));

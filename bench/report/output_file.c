@@ -236,8 +236,7 @@ enum ar_status output_folder_check(const char *path, struct ar_error *error)
     if (!path[0])
         return no_name("folder", error);
     AR_FREED char *at = strdup(path);
-    if (!at)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
+    AR_TRY_MEMORY(at, error, "%s", path);
     struct stat info;
     bool there;
     /* The nearest existing parent is where it would be created. A dangling link cannot be one. */
@@ -262,8 +261,7 @@ enum ar_status output_folder(const char *path, struct ar_error *error)
     if (!path[0])
         return no_name("folder", error);
     AR_FREED char *copy = strdup(path);
-    if (!copy)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to make it", path);
+    AR_TRY_MEMORY(copy, error, "%s", path);
     for (char *at = copy + 1;; at++) {
         if (*at != '/' && *at != '\0')
             continue;

@@ -95,8 +95,8 @@ static enum ar_status read_field(const struct reading *r, struct plan_row *row, 
 static enum ar_status read_row(struct reading *r, char *line, struct ar_error *error)
 {
     struct plan_file *plan = r->plan;
-    if (!ar_array_make_room(&plan->rows, plan->count, &plan->room, sizeof *plan->rows))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a plan");
+    AR_TRY_MEMORY(ar_array_make_room(&plan->rows, plan->count, &plan->room, sizeof *plan->rows),
+                  error, "a plan");
     struct plan_row *row = &plan->rows[plan->count++];
     *row = (struct plan_row){.line = r->lines->number};
     unsigned place = 0;
@@ -137,8 +137,7 @@ enum ar_status plan_file_read(struct plan_file *self, const char *path, struct a
     struct trace_input *input = NULL;
     struct reading r = {.plan = self, .path = path, .lines = malloc(sizeof *r.lines)};
     *self = (struct plan_file){.rows = NULL};
-    if (!r.lines)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a plan");
+    AR_TRY_MEMORY(r.lines, error, "a plan");
     enum ar_status status = trace_input_open(path, &input, error);
     if (!status) {
         trace_lines_start(r.lines, input);

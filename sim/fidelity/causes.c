@@ -315,8 +315,7 @@ static enum ar_status meet_figure(const struct causes *self, const char *name, u
         return AR_OK;
     meeting.candidates =
         calloc(recording->group_count + recording->request_count + 1, sizeof *meeting.candidates);
-    if (!meeting.candidates)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to find causes");
+    AR_TRY_MEMORY(meeting.candidates, error, "causes");
     enum ar_status status = meet(&meeting, name, error);
     free(meeting.candidates);
     return status;

@@ -500,8 +500,7 @@ enum ar_status tap_open(struct tap **out, const struct observer *observers,
     if (!wants.driver_calls && !wants.memory)
         return AR_OK;
     struct tap *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to observe a run");
+    AR_TRY_MEMORY(self, error, "a run");
     self->observers = observers;
     self->wants = wants;
     self->device = device;

@@ -25,8 +25,7 @@ struct verify {
 enum ar_status verify_open(struct verify **out, bool several, struct ar_error *error)
 {
     *out = calloc(1, sizeof **out);
-    if (!*out)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to remember blocks");
+    AR_TRY_MEMORY(*out, error, "blocks");
     (*out)->several = several;
     return AR_OK;
 }

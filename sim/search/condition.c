@@ -10,11 +10,6 @@
 #include "allocators/options.h"
 #include "allocators/registry.h"
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "a condition");
-}
-
 /* ---- reading one ------------------------------------------------------------------------- */
 
 static enum ar_status parse_cause(const char *name, struct condition *out, struct ar_error *error)
@@ -90,8 +85,7 @@ static enum ar_status parse_policies(const char *inside, struct condition *out,
     char *first = strdup(inside);
     struct ar_error why = {""};
     bool found = false;
-    if (!first)
-        return no_memory(error);
+    AR_TRY_MEMORY(first, error, "a condition");
     size_t length = strlen(first);
     if (length)
         first[length - 1] = 0; /* the closing bracket */
@@ -171,8 +165,8 @@ static enum ar_status note_place(void *argument, const struct replay_row *row,
         self->at++;
         return AR_OK;
     }
-    if (!AR_ARRAY_ADD(self->items, self->count, self->capacity, place))
-        return no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->items, self->count, self->capacity, place), error,
+                  "a condition");
     return AR_OK;
 }
 

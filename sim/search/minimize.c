@@ -58,11 +58,6 @@ struct search {
     struct minimize_result *result;
 };
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to minimize a trace");
-}
-
 static bool is_request(const struct item *item)
 {
     return item->event.kind == TRACE_ALLOC || item->event.kind == TRACE_PROBE;
@@ -95,7 +90,7 @@ static enum ar_status append_item(struct search *s, struct trace_memory *memory,
         event.id = s->blocks[event.id].new_id;
     }
     if (event.kind == TRACE_RECORD && ar_map_put(recorded, event.value, 0))
-        return no_memory(error);
+        return ar_no_memory(error, "a trace");
     if (event.kind == TRACE_WAIT && !ar_map_get(recorded, event.value, &ignored))
         return AR_OK;
     return trace_memory_append(memory, &event, item->keys, item->text, error);
@@ -108,7 +103,7 @@ static enum ar_status make_candidate(struct search *s, struct trace_source **out
     struct ar_map recorded = {0};
     uint64_t next_id = 0;
     struct trace_memory *memory = trace_memory_create(&s->info);
-    enum ar_status status = memory ? AR_OK : no_memory(error);
+    enum ar_status status = memory ? AR_OK : ar_no_memory(error, "a trace");
     for (size_t i = 0; i < s->item_count && !status; i++)
         if (s->items[i].state == KEPT)
             status = append_item(s, memory, &s->items[i], &next_id, &recorded, error);
@@ -230,8 +225,7 @@ static size_t find_units(const struct search *s, struct unit *units)
 static enum ar_status run_phase(struct search *s, enum phase phase, struct ar_error *error)
 {
     AR_FREED struct unit *units = malloc((s->item_count + 1) * sizeof *units);
-    if (!units)
-        return no_memory(error);
+    AR_TRY_MEMORY(units, error, "a trace");
     s->phase = phase;
     return take_away(s, units, find_units(s, units), error);
 }
@@ -268,8 +262,7 @@ static enum ar_status try_size(struct search *s, struct block *only, uint64_t ol
                                bool *taken, struct ar_error *error)
 {
     uint64_t *before = malloc((s->block_count + 1) * sizeof *before);
-    if (!before)
-        return no_memory(error);
+    AR_TRY_MEMORY(before, error, "a trace");
     for (size_t i = 0; i < s->block_count; i++)
         before[i] = s->blocks[i].bytes;
     set_size(s, only, old, new);
@@ -307,7 +300,7 @@ static enum ar_status round_sizes(struct search *s, struct ar_error *error)
             continue;
         AR_TRY(round_size(s, NULL, bytes, &taken, error));
         if (!taken && ar_map_put(&seen, bytes, 0))
-            return no_memory(error);
+            return ar_no_memory(error, "a trace");
     }
     for (size_t i = 0; i < s->block_count; i++)
         if (s->blocks[i].state == KEPT)
@@ -320,8 +313,8 @@ static enum ar_status round_sizes(struct search *s, struct ar_error *error)
 static enum ar_status add_item(struct search *s, struct trace_source *trace,
                                const struct trace_event *event, struct ar_error *error)
 {
-    if (!ar_array_make_room(&s->items, s->item_count, &s->item_capacity, sizeof *s->items))
-        return no_memory(error);
+    AR_TRY_MEMORY(ar_array_make_room(&s->items, s->item_count, &s->item_capacity, sizeof *s->items),
+                  error, "a trace");
     struct item *item = &s->items[s->item_count++];
     *item = (struct item){.event = *event};
     item->event.attributes = 0;
@@ -350,7 +343,7 @@ static enum ar_status read_items(struct search *s, struct trace_source *trace,
     s->block_count = blocks;
     s->blocks = calloc(blocks + 1, sizeof *s->blocks);
     if (!s->blocks)
-        return no_memory(error);
+        return ar_no_memory(error, "a trace");
     for (size_t i = 0; i < s->item_count; i++)
         if (is_request(&s->items[i]))
             s->blocks[s->items[i].event.id].bytes = s->items[i].event.value;

@@ -734,8 +734,7 @@ static enum ar_status sim_open(const struct ar_spec_link *link, struct ar_device
     struct sim_options options = {0};
     AR_TRY(ar_options_read(sim_options, link, "device sim", &options, error));
     struct sim_device *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no memory for a simulated device");
+    AR_TRY_MEMORY(self, error, "a simulated device");
     device_memory_open(&self->memory, self->problem, sizeof self->problem);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
     enum ar_status status = profile_open(self, options.profile, error);

@@ -29,17 +29,11 @@ static enum ar_status give_lines(struct trace_lines *lines, take_line *take, voi
     return status;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
-}
-
 enum ar_status fields_lines(struct trace_input *input, take_line *take, void *self,
                             struct ar_error *error)
 {
     struct trace_lines *lines = malloc(sizeof *lines);
-    if (!lines)
-        return no_memory(error);
+    AR_TRY_MEMORY(lines, error, "a file");
     trace_lines_start(lines, input);
     return give_lines(lines, take, self, error);
 }
@@ -48,8 +42,7 @@ enum ar_status fields_log_lines(struct trace_input *input, take_line *take, void
                                 struct ar_error *error)
 {
     struct trace_lines *lines = malloc(sizeof *lines);
-    if (!lines)
-        return no_memory(error);
+    AR_TRY_MEMORY(lines, error, "a file");
     trace_lines_start_log(lines, input, TRACE_LINE_LIMIT);
     return give_lines(lines, take, self, error);
 }

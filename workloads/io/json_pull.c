@@ -130,9 +130,7 @@ enum ar_status json_pull_open(struct trace_input *input, struct json_pull **out,
                               struct ar_error *error)
 {
     struct json_pull *pull = calloc(1, sizeof *pull);
-    if (!pull)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it",
-                            trace_input_path(input));
+    AR_TRY_MEMORY(pull, error, "%s", trace_input_path(input));
     pull->input = input;
     pull->line = 1;
     pull->at = pull->end = pull->counted = pull->window;

@@ -87,8 +87,7 @@ static enum ar_status open_uri(struct sqlite_file *file, const char *real_path,
                                struct ar_error *error)
 {
     char *uri = malloc(3 * strlen(real_path) + sizeof "file:?mode=ro&immutable=1");
-    if (!uri)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", file->path);
+    AR_TRY_MEMORY(uri, error, "%s", file->path);
     char *to = stpcpy(uri, "file:");
     for (const char *at = real_path; *at; at++)
         to += sprintf(to, strchr("%?#", *at) ? "%%%02x" : "%c", (unsigned char)*at);
@@ -182,8 +181,7 @@ enum ar_status sqlite_file_open(struct trace_input *input, struct sqlite_file **
                                 struct ar_error *error)
 {
     struct sqlite_file *file = calloc(1, sizeof *file);
-    if (!file)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
+    AR_TRY_MEMORY(file, error, "a file");
     file->path = trace_input_path(input);
     int descriptor = trace_input_file(input);
     enum ar_status status =

@@ -51,11 +51,6 @@ struct maker {
     struct ar_error *error;
 };
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "a recording");
-}
-
 /* ---- addresses and handles ------------------------------------------------------------------ */
 
 static enum ar_status add_block(struct maker *m, uint64_t address, struct block block)
@@ -64,7 +59,7 @@ static enum ar_status add_block(struct maker *m, uint64_t address, struct block 
     blocks->more_words = sizeof block / sizeof(uint64_t) - 1;
     uint64_t *value = ar_map_add(blocks, address);
     if (!value)
-        return no_memory(m->error);
+        return ar_no_memory(m->error, "a recording");
     memcpy(value, &block, sizeof block);
     return AR_OK;
 }
@@ -102,7 +97,8 @@ static enum ar_status stream_of(struct maker *m, uint32_t *stream)
         *stream = m->next_stream;
         m->next_stream += m->next_stream < TRACE_STREAM_LIMIT - 1;
     }
-    return ar_map_put(&m->process->streams, key, *stream) ? no_memory(m->error) : AR_OK;
+    return ar_map_put(&m->process->streams, key, *stream) ? ar_no_memory(m->error, "a recording")
+                                                          : AR_OK;
 }
 
 /* The number of the event that is recorded now. UNSUPPORTED: no number is left. */
@@ -117,7 +113,8 @@ static enum ar_status record_event(struct maker *m, uint64_t *number)
         *number = m->next_event++;
     else
         return AR_UNSUPPORTED;
-    return ar_map_put(&m->process->events, handle, *number) ? no_memory(m->error) : AR_OK;
+    return ar_map_put(&m->process->events, handle, *number) ? ar_no_memory(m->error, "a recording")
+                                                            : AR_OK;
 }
 
 /* The event is destroyed: its number may be used again. */
@@ -127,7 +124,7 @@ static enum ar_status destroy_event(struct maker *m)
     if (!ar_map_get(&m->process->events, m->record->other, &number))
         return AR_OK;
     if (!AR_ARRAY_ADD(m->free_events, m->free_event_count, m->free_event_room, number))
-        return no_memory(m->error);
+        return ar_no_memory(m->error, "a recording");
     (void)ar_map_remove(&m->process->events, m->record->other);
     return AR_OK;
 }
@@ -150,7 +147,9 @@ static enum ar_status pool_of(struct maker *m, uint32_t *pool)
         return AR_OK;
     }
     *pool = m->next_pool++;
-    return ar_map_put(&m->process->pools, m->record->other, *pool) ? no_memory(m->error) : AR_OK;
+    return ar_map_put(&m->process->pools, m->record->other, *pool)
+               ? ar_no_memory(m->error, "a recording")
+               : AR_OK;
 }
 
 /* ---- emitting ------------------------------------------------------------------------------- */
@@ -298,7 +297,7 @@ static enum ar_status make_physical(struct maker *m)
                                                   : AR_OK;
     number = m->next_physical++;
     if (ar_map_put(&m->process->physicals, record->other, number * 2 + pinned))
-        return no_memory(m->error);
+        return ar_no_memory(m->error, "a recording");
     return emit_note(m, "physical_alloc", 2, (const uint64_t[]){number, record->bytes});
 }
 
@@ -553,7 +552,7 @@ enum ar_status recording_make(const struct spools *spools, const char *name, boo
     m.processes = calloc(spools->process_count + 1u, sizeof *m.processes);
     enum ar_status status = AR_OK;
     if (!m.memory || !m.processes) {
-        status = no_memory(error);
+        status = ar_no_memory(error, "a recording");
     } else {
         find_last(&m);
         status = make_all(&m);

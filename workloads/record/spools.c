@@ -18,11 +18,6 @@ static bool ends_in(const char *name, const char *ending)
     return length > size && strcmp(name + length - size, ending) == 0;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "a recording");
-}
-
 /* ---- files ---------------------------------------------------------------------------------- */
 
 /* Whether a mapped file is a spool of this layout; counts its records. */
@@ -41,9 +36,9 @@ static bool is_spool(struct spool_file *file)
 
 static enum ar_status add_file(struct spools *spools, const char *path, struct ar_error *error)
 {
-    if (!ar_array_make_room(&spools->files, spools->file_count, &spools->file_capacity,
-                            sizeof *spools->files))
-        return no_memory(error);
+    AR_TRY_MEMORY(ar_array_make_room(&spools->files, spools->file_count, &spools->file_capacity,
+                                     sizeof *spools->files),
+                  error, "a recording");
     struct stat about;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 || fstat(descriptor, &about) != 0) {
@@ -177,7 +172,7 @@ static enum ar_status order_records(struct spools *spools, struct ar_error *erro
     spools->order = malloc((total - kernels + 1) * sizeof *spools->order);
     spools->kernels = malloc((kernels + 1) * sizeof *spools->kernels);
     if (!spools->order || !spools->kernels)
-        return no_memory(error);
+        return ar_no_memory(error, "a recording");
     for (size_t i = 0; i < spools->file_count; i++)
         for (size_t j = 0; j < spools->files[i].count; j++) {
             const struct spool_file *file = &spools->files[i];

@@ -41,19 +41,13 @@ void trace_check_close(struct trace_check *check)
     check->recorded = NULL;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "the blocks of a trace");
-}
-
 static enum ar_status grow_blocks(struct trace_check *check, struct ar_error *error)
 {
     size_t capacity = check->block_capacity ? check->block_capacity * 2 : 256;
     if (capacity > UINT32_MAX)
         return ar_invalid(error, "more than 2^31 blocks live at once");
     struct trace_check_block *blocks = realloc(check->blocks, capacity * sizeof *blocks);
-    if (!blocks)
-        return no_memory(error);
+    AR_TRY_MEMORY(blocks, error, "the blocks of a trace");
     check->blocks = blocks;
     check->block_capacity = capacity;
     return AR_OK;
@@ -126,7 +120,7 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
     check->blocks[event->slot] = (struct trace_check_block){
         .id = event->id, .bytes = event->value, .stream = event->stream, .state = BLOCK_LIVE};
     if (!check->by_slot && ar_map_put(&check->slot_of_id, event->id, event->slot) != AR_OK)
-        return no_memory(error);
+        return ar_no_memory(error, "the blocks of a trace");
     if (counts->allocs + counts->probes == 0)
         check->first_stream = event->stream;
     check->several_streams |= event->stream != check->first_stream;
@@ -221,7 +215,7 @@ static enum ar_status check_order(struct trace_check *check, const struct trace_
     if (!check->recorded) {
         check->recorded = calloc(TRACE_EVENT_LIMIT / 8, 1);
         if (!check->recorded)
-            return no_memory(error);
+            return ar_no_memory(error, "the blocks of a trace");
     }
     uint8_t *byte = &check->recorded[event->value / 8];
     uint8_t bit = (uint8_t)(1u << event->value % 8);

@@ -44,11 +44,6 @@ void inspect_close(struct inspect *inspect)
     inspect->steps = NULL;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to describe a trace");
-}
-
 static struct inspect_stream *stream_at(struct inspect *out, uint32_t stream)
 {
     size_t count = out->stream_count;
@@ -65,8 +60,8 @@ static enum ar_status take_request(struct pass *pass, const struct trace_event *
 {
     struct inspect *out = pass->out;
     struct inspect_stream *stream = stream_at(out, event->stream);
-    if (!AR_ARRAY_REACH(pass->blocks, pass->block_count, event->slot) || !stream)
-        return no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_REACH(pass->blocks, pass->block_count, event->slot) && stream, error,
+                  "a trace");
     struct block *block = &pass->blocks[event->slot];
     if (block->pending)
         out->pending_blocks++;
@@ -113,8 +108,9 @@ static enum ar_status end_step(struct pass *pass, struct ar_error *error)
 {
     pass->step.events = pass->event + 1 - pass->step.first_event;
     pass->step.live_bytes = pass->live_bytes;
-    if (!AR_ARRAY_ADD(pass->out->steps, pass->out->step_count, pass->step_capacity, pass->step))
-        return no_memory(error);
+    AR_TRY_MEMORY(
+        AR_ARRAY_ADD(pass->out->steps, pass->out->step_count, pass->step_capacity, pass->step),
+        error, "a trace");
     pass->step =
         (struct inspect_step){.first_event = pass->event + 1, .peak_live_bytes = pass->live_bytes};
     return AR_OK;
@@ -143,8 +139,7 @@ static enum ar_status take_event(struct pass *pass, const struct trace_event *ev
     case TRACE_USE:
     case TRACE_KERNEL:
         stream = stream_at(out, event->stream);
-        if (!stream)
-            return no_memory(error);
+        AR_TRY_MEMORY(stream, error, "a trace");
         stream->uses += event->kind == TRACE_USE;
         stream->kernels += event->kind == TRACE_KERNEL;
         stream->kernel_ns += event->kind == TRACE_KERNEL ? event->value : 0;
@@ -187,7 +182,7 @@ enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,
         status = take_event(&pass, event, error);
     }
     if (!status && !stream_at(out, source->info.streams ? source->info.streams - 1 : 0))
-        status = no_memory(error);
+        status = ar_no_memory(error, "a trace");
     if (!status)
         finish(&pass, &source->info);
     free(pass.blocks);

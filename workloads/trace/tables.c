@@ -317,11 +317,6 @@ static size_t print_keys(const struct trace_attributes *a, char *out, size_t roo
     return used;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "the keys of a trace");
-}
-
 /* Stores new parsed keys at the next index. */
 static enum ar_status append(struct trace_tables *tables, const struct trace_attributes *parsed,
                              struct ar_error *error)
@@ -330,10 +325,10 @@ static enum ar_status append(struct trace_tables *tables, const struct trace_att
     if (index / BLOCK >= tables->block_count) {
         if (!AR_ARRAY_ADD(tables->blocks, tables->block_count, tables->block_room,
                           calloc(BLOCK, sizeof **tables->blocks)))
-            return no_memory(error);
+            return ar_no_memory(error, "the keys of a trace");
         if (!tables->blocks[tables->block_count - 1]) {
             tables->block_count--;
-            return no_memory(error);
+            return ar_no_memory(error, "the keys of a trace");
         }
     }
     struct trace_attributes *entry = &tables->blocks[index / BLOCK][index % BLOCK];
@@ -355,8 +350,7 @@ static enum ar_status intern(struct trace_tables *tables, const struct trace_att
 {
     size_t length = print_keys(parsed, NULL, 0);
     AR_FREED char *text = malloc(length + 1);
-    if (!text)
-        return no_memory(error);
+    AR_TRY_MEMORY(text, error, "the keys of a trace");
     (void)print_keys(parsed, text, length + 1);
     if (!texts_find(&tables->keys, text, length, index)) {
         AR_TRY(append(tables, parsed, error));
@@ -390,8 +384,7 @@ enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, 
     }
     AR_TRY(check_text(text, length, "the set of keys", error));
     AR_FREED char *copy = malloc(2 * (length + 1));
-    if (!copy)
-        return no_memory(error);
+    AR_TRY_MEMORY(copy, error, "the keys of a trace");
     memcpy(copy, text, length);
     copy[length] = 0;
     struct trace_attributes parsed;
@@ -410,8 +403,7 @@ enum ar_status trace_tables_attributes(struct trace_tables *tables,
         return ar_invalid(error, "the tag \"%.60s\" contains a comma", attributes->tag);
     size_t length = print_keys(attributes, NULL, 0);
     AR_FREED char *text = malloc(length + 1);
-    if (!text)
-        return no_memory(error);
+    AR_TRY_MEMORY(text, error, "the keys of a trace");
     (void)print_keys(attributes, text, length + 1);
     return trace_tables_keys(tables, text, length, index, error);
 }

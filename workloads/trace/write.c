@@ -36,8 +36,7 @@ static enum ar_status write_line(struct writer *writer, const struct trace_event
     size_t length = trace_line_print(event, &parts, writer->line, writer->line_room);
     if (length > writer->line_room) {
         char *line = realloc(writer->line, 2 * length);
-        if (!line)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write a line");
+        AR_TRY_MEMORY(line, error, "a line");
         writer->line = line;
         writer->line_room = 2 * length;
         length = trace_line_print(event, &parts, line, writer->line_room);
@@ -158,8 +157,7 @@ static enum ar_status write_head(struct writer *writer, struct ar_error *error)
     bool say_final = writer->free_requested_final && text; /* the binary form has a flag for it */
     size_t bytes = trace_header_print(&writer->info, &writer->source->stats, say_final, NULL, 0);
     AR_FREED char *head = malloc(bytes + 1);
-    if (!head)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write a trace");
+    AR_TRY_MEMORY(head, error, "a trace");
     (void)trace_header_print(&writer->info, &writer->source->stats, say_final, head, bytes + 1);
     return text ? write_text_head(writer, head, bytes, error)
                 : write_binary_head(writer, head, bytes, error);
@@ -186,8 +184,7 @@ enum ar_status trace_write(struct trace_source *source, const char *path,
                            const struct trace_write_options *options, struct ar_error *error)
 {
     struct writer *writer = calloc(1, sizeof *writer);
-    if (!writer)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write a trace");
+    AR_TRY_MEMORY(writer, error, "a trace");
     writer->source = source;
     writer->format = options->format;
     writer->info = source->info;

@@ -231,8 +231,7 @@ static enum ar_status append_all(const struct reading *r, const struct moment *m
 {
     uint64_t next_id = 0;
     AR_FREED uint64_t *ids = calloc(r->count + 1, sizeof *ids);
-    if (!ids)
-        return format_no_memory(error);
+    AR_TRY_MEMORY(ids, error, "the file");
     for (size_t i = 0; i < count; i++) {
         size_t at = moments[i].buffer;
         ids[at] = moments[i].phase ? next_id++ : ids[at];

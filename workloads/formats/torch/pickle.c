@@ -60,11 +60,6 @@ static const char *opcode_name(const struct pickle *self)
     return opcodes[self->opcode].name ? opcodes[self->opcode].name : "?";
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a pickle");
-}
-
 /* FORMAT: the current opcode and what is wrong with it. */
 static enum ar_status wrong(const struct pickle *self, const char *what, struct ar_error *error)
 {
@@ -162,8 +157,7 @@ static enum ar_status push(struct pickle *self, uint64_t value, struct ar_error 
         if (room > STACK_MOST)
             return wrong(self, "puts more than a million values on the stack", error);
         uint64_t *stack = realloc(self->stack, room * sizeof *stack);
-        if (!stack)
-            return no_memory(error);
+        AR_TRY_MEMORY(stack, error, "a pickle");
         self->stack = stack;
         self->room = room;
     }
@@ -240,8 +234,7 @@ static enum ar_status act_put(struct pickle *self, uint64_t index, struct ar_err
     if (index >= self->memo_room) {
         size_t room = self->memo_room ? self->memo_room * 2 : 2 * MEMO_AHEAD;
         uint64_t *memo = realloc(self->memo, room * sizeof *memo);
-        if (!memo)
-            return no_memory(error);
+        AR_TRY_MEMORY(memo, error, "a pickle");
         self->memo = memo;
         self->memo_room = room;
     }
@@ -713,7 +706,8 @@ enum ar_status pickle_read(struct trace_input *input, const struct pickle_sink *
                           .buffer = malloc(BUFFER_BYTES),
                           .stack = malloc(STACK_ROOM * sizeof(uint64_t)),
                           .room = STACK_ROOM};
-    enum ar_status status = self.buffer && self.stack ? run(&self, error) : no_memory(error);
+    enum ar_status status =
+        self.buffer && self.stack ? run(&self, error) : ar_no_memory(error, "a pickle");
     if (status && !self.unread)
         (void)ar_error_prefix(error, status, "%s: byte %" PRIu64, trace_input_path(input),
                               self.opcode_byte);

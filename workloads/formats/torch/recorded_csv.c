@@ -120,8 +120,7 @@ static void note_at_once(struct conversion *c, size_t *before)
 static enum ar_status read_rows(struct conversion *c, struct ar_error *error)
 {
     struct trace_lines *lines = malloc(sizeof *lines);
-    if (!lines)
-        return format_no_memory(error);
+    AR_TRY_MEMORY(lines, error, "the file");
     trace_lines_start(lines, c->reading->input);
     char *line = NULL;
     size_t length, before = 0;

@@ -184,8 +184,7 @@ static enum ar_status read_file(const char *csv_path, struct trace_info *info, s
     char *path = path_beside(csv_path);
     json_t *root = NULL;
     enum ar_status status = AR_OK;
-    if (!path)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", csv_path);
+    AR_TRY_MEMORY(path, error, "%s", csv_path);
     if (access(path, F_OK) == 0) {
         status = load(path, &root, error);
         if (!status && info)

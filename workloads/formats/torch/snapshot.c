@@ -243,8 +243,7 @@ static enum ar_status read_values(struct trace_input *input, struct snapshot_tre
 static enum ar_status read_snapshot(struct format_reading *out, struct ar_error *error)
 {
     struct reading *reading = calloc(1, sizeof *reading);
-    if (!reading)
-        return format_no_memory(error);
+    AR_TRY_MEMORY(reading, error, "the file");
     reading->out = out;
     (void)snprintf(out->info.recorder, sizeof out->info.recorder, "torch");
     enum ar_status status = read_values(out->input, &reading->tree, error);

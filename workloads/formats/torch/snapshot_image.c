@@ -35,17 +35,12 @@ void snapshot_image_close(struct snapshot_image *self)
     *self = (struct snapshot_image){0};
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "a snapshot");
-}
-
 enum ar_status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
                                   struct ar_error *error)
 {
     return AR_ARRAY_ADD(self->entries, self->entry_count, self->entry_room, *entry)
                ? AR_OK
-               : no_memory(error);
+               : ar_no_memory(error, "a snapshot");
 }
 
 enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
@@ -53,7 +48,7 @@ enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snap
 {
     return AR_ARRAY_ADD(self->blocks, self->block_count, self->block_room, *block)
                ? AR_OK
-               : no_memory(error);
+               : ar_no_memory(error, "a snapshot");
 }
 
 static enum ar_status add_segment(struct snapshot_image *self,
@@ -61,7 +56,7 @@ static enum ar_status add_segment(struct snapshot_image *self,
 {
     return AR_ARRAY_ADD(self->segments, self->segment_count, self->segment_room, *segment)
                ? AR_OK
-               : no_memory(error);
+               : ar_no_memory(error, "a snapshot");
 }
 
 enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
@@ -81,8 +76,9 @@ enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label,
     snapshot_words_of(label, keys, &words);
     AR_TRY(snapshot_tag(self, words.name, &annotation.name, error));
     AR_TRY(snapshot_tag(self, words.stage, &annotation.stage, error));
-    if (!AR_ARRAY_ADD(self->annotations, self->annotation_count, self->annotation_room, annotation))
-        return no_memory(error);
+    AR_TRY_MEMORY(
+        AR_ARRAY_ADD(self->annotations, self->annotation_count, self->annotation_room, annotation),
+        error, "a snapshot");
     return AR_OK;
 }
 
@@ -100,7 +96,7 @@ static enum ar_status collect_made(struct snapshot_image *self, struct ar_error 
             ar_map_remove(map, entry->address);
     }
     if (status)
-        (void)no_memory(error);
+        (void)ar_no_memory(error, "a snapshot");
     for (size_t i = 0; i < self->entry_count && !status; i++) {
         const struct snapshot_entry *entry = &self->entries[i];
         uint64_t last;

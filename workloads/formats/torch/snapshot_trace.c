@@ -363,8 +363,7 @@ static enum ar_status append_events(struct conversion *c, struct ar_error *error
     AR_FREED size_t *at = calloc(c->world_count + 1, sizeof *at);
     bool forget = c->world_count == 1 && !c->worlds[0].records;
     uint64_t left_out = c->reading->report->left_out;
-    if (!at)
-        return format_no_memory(error);
+    AR_TRY_MEMORY(at, error, "the file");
     AR_TRY(each_record(c, at, note_request, false, error));
     c->reading->report->left_out = left_out;
     AR_TRY(each_record(c, at, append_record, forget, error));
@@ -602,8 +601,7 @@ enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world 
 {
     struct conversion *c = calloc(1, sizeof *c);
     enum ar_status status = AR_OK;
-    if (!c)
-        return format_no_memory(error);
+    AR_TRY_MEMORY(c, error, "the file");
     c->tree = tree;
     c->worlds = worlds;
     c->world_count = count;

@@ -146,8 +146,7 @@ static enum ar_status read_json(struct trace_input *input, const struct pickle_s
 {
     struct reading *self = calloc(1, sizeof *self);
     struct json_token token = {.kind = JSON_NULL};
-    if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
+    AR_TRY_MEMORY(self, error, "a snapshot");
     self->sink = sink;
     enum ar_status status = json_pull_open(input, &self->pull, error);
     while (!status && token.kind != JSON_END) {
@@ -591,8 +590,7 @@ enum ar_status snapshot_add_record(struct snapshot_tree *tree, const struct snap
             return failed(tree, error);
         tree->chunks = chunks;
         chunks[chunk] = calloc(CHUNK, sizeof **chunks);
-        if (!chunks[chunk])
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
+        AR_TRY_MEMORY(chunks[chunk], error, "a snapshot");
     }
     tree->chunks[chunk][tree->record_count++ % CHUNK] = *record;
     return AR_OK;

@@ -46,11 +46,6 @@ void snapshot_world_close(struct snapshot_world *world)
     *world = (struct snapshot_world){0};
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "the state of a snapshot");
-}
-
 /* ---- the segments of the snapshot ------------------------------------------------------ */
 
 static enum snapshot_state state_of(const struct snapshot_tree *tree, uint64_t value)
@@ -102,7 +97,7 @@ static enum ar_status take_block(struct snapshot_world *world, const struct snap
     return AR_ARRAY_ADD(world->final_places, world->final_place_count, world->final_place_room,
                         place)
                ? AR_OK
-               : no_memory(error);
+               : ar_no_memory(error, "the state of a snapshot");
 }
 
 enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
@@ -127,8 +122,9 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
     world->tells_pools |= area.pool_told;
     if (!area.bytes)
         return AR_OK;
-    if (!AR_ARRAY_ADD(world->final_areas, world->final_area_count, world->final_area_room, area))
-        return no_memory(error);
+    AR_TRY_MEMORY(
+        AR_ARRAY_ADD(world->final_areas, world->final_area_count, world->final_area_room, area),
+        error, "the state of a snapshot");
     size_t count;
     uint64_t at = area.address;
     const uint64_t *blocks =
@@ -245,7 +241,7 @@ static enum ar_status put_place(struct snapshot_world *world, struct snapshot_pl
 {
     if (ar_map_put(&world->at, place.address, world->place_count) ||
         !AR_ARRAY_ADD(world->places, world->place_count, world->place_room, place))
-        return no_memory(error);
+        return ar_no_memory(error, "the state of a snapshot");
     return AR_OK;
 }
 
@@ -345,7 +341,7 @@ static enum ar_status keep_record(struct snapshot_world *world, uint32_t record,
             return AR_OK;
         world->records = malloc(count * sizeof *world->records);
         if (!world->records)
-            return no_memory(error);
+            return ar_no_memory(error, "the state of a snapshot");
         for (size_t i = 0; i < event; i++)
             world->records[i] = world->first_record + (uint32_t)i;
     }
@@ -395,7 +391,7 @@ static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error
         world->areas.room = world->areas.count = world->final_area_count;
         world->areas.items = malloc(world->areas.room * sizeof *world->areas.items);
         if (!world->areas.items)
-            return no_memory(error);
+            return ar_no_memory(error, "the state of a snapshot");
         memcpy(world->areas.items, world->final_areas,
                world->areas.count * sizeof *world->areas.items);
     }

@@ -519,8 +519,7 @@ enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out, stru
     struct trace_lines *lines = malloc(sizeof *lines);
     size_t length;
     char *line;
-    if (!lines)
-        return format_no_memory(error);
+    AR_TRY_MEMORY(lines, error, "the file");
     trace_lines_start_log(lines, input, LINE_KEPT);
     enum ar_status status;
     while (!(status = trace_lines_next(lines, &line, &length, error)) && line) {

@@ -139,8 +139,8 @@ static enum ar_status take_allocation(struct reading *r, const char *line, uint6
     new.color = number_after(at, ", color ");
     if (r->allocation_count == ITEMS_MOST)
         return ar_invalid(error, "there are more than %u allocations", ITEMS_MOST);
-    if (!AR_ARRAY_ADD(r->allocations, r->allocation_count, r->allocation_room, new))
-        return format_no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(r->allocations, r->allocation_count, r->allocation_room, new), error,
+                  "the file");
     return AR_OK;
 }
 
@@ -179,8 +179,7 @@ static enum ar_status take_value(struct reading *r, const char *line, struct ar_
     if (r->value_count == ITEMS_MOST)
         return ar_invalid(error, "there are more than %u values", ITEMS_MOST);
     AR_TRY(intern_name(r, name, (size_t)(end - name), &value.name, error));
-    if (!AR_ARRAY_ADD(r->values, r->value_count, r->value_room, value))
-        return format_no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(r->values, r->value_count, r->value_room, value), error, "the file");
     return AR_OK;
 }
 
@@ -351,8 +350,7 @@ static enum ar_status convert(struct reading *r, struct ar_error *error)
     AR_TRY(read_ranges(r, error));
     AR_TRY(format_start(r->reading, error));
     AR_FREED uint64_t *ids = calloc(r->allocation_count, sizeof *ids);
-    if (!ids)
-        return format_no_memory(error);
+    AR_TRY_MEMORY(ids, error, "the file");
     AR_TRY(append_all(r, true, ids, &id, error));
     AR_TRY(append_all(r, false, ids, &id, error));
     return append_end(r, ids, error);

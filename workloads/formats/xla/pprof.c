@@ -156,8 +156,8 @@ static enum ar_status read_bytes(struct profile *p, struct ar_error *error)
 {
     size_t got = 1;
     while (got) {
-        if (!ar_array_make_room(&p->bytes, p->count, &p->room, sizeof *p->bytes))
-            return format_no_memory(error);
+        AR_TRY_MEMORY(ar_array_make_room(&p->bytes, p->count, &p->room, sizeof *p->bytes), error,
+                      "the file");
         AR_TRY(trace_input_read(p->reading->input, p->bytes + p->count, p->room - p->count, &got,
                                 error));
         p->count += got;
