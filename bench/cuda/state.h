@@ -66,9 +66,6 @@ struct cuda_streams {
     size_t program_events_bound;
 };
 
-/* NULL: the device has failed. */
-CUevent cuda_events_take(struct cuda_device *device, struct cuda_event_store *store);
-
 /* False: the device has failed. */
 bool cuda_streams_open(struct cuda_device *device);
 void cuda_streams_close(struct cuda_device *device);

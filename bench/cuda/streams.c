@@ -57,7 +57,8 @@ static void cuda_events_close(struct cuda_device *device, struct cuda_event_stor
     *store = (struct cuda_event_store){0};
 }
 
-CUevent cuda_events_take(struct cuda_device *device, struct cuda_event_store *store)
+/* NULL: the device has failed. */
+static CUevent cuda_events_take(struct cuda_device *device, struct cuda_event_store *store)
 {
     if (!store->count && !events_make(device, store, store->made ? store->made : 1))
         return NULL;

@@ -120,8 +120,6 @@ enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint
                                 struct batch_curve *out, struct ar_error *error);
 void batch_curve_close(struct batch_curve *self);
 
-double batch_curve_peak(const struct batch_curve *self, double batch);
-
 /* The largest batch, as a whole number, whose peak times `over` is at most `bytes`; 0: none;
  * INFINITY: the peak does not grow. */
 double batch_curve_largest(const struct batch_curve *self, double over, double bytes);

@@ -342,7 +342,7 @@ void batch_curve_close(struct batch_curve *self)
     *self = (struct batch_curve){0};
 }
 
-double batch_curve_peak(const struct batch_curve *self, double batch)
+static double batch_curve_peak(const struct batch_curve *self, double batch)
 {
     double peak = 0;
     for (size_t i = 0; i < self->count; i++)

@@ -71,8 +71,10 @@ static enum ar_status serve_all(const struct bound_blocks *blocks, struct ar_pol
     return serve(blocks, moments, placed, policy, extent_bytes, error);
 }
 
-enum ar_status bound_online(const struct bound_blocks *blocks, const char *policy,
-                            uint64_t *extent_bytes, struct ar_error *error)
+/* The extent that the arena of a policy reaches when it serves the blocks in their order. `policy`
+ * is a spec; the device is unbounded and has no gaps between segments. */
+static enum ar_status bound_online(const struct bound_blocks *blocks, const char *policy,
+                                   uint64_t *extent_bytes, struct ar_error *error)
 {
     AR_CLOSED(ar_spec_close) struct ar_spec policy_spec = {0}, device_spec = {0};
     AR_CLOSED(session_close) struct session session = {0};

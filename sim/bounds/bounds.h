@@ -81,11 +81,6 @@ enum ar_status bounds_search(const struct bound_blocks *blocks,
                              struct ar_error *error);
 void bounds_close(struct bounds *self);
 
-/* The extent that the arena of a policy reaches when it serves the blocks in their order. `policy`
- * is a spec; the device is unbounded and has no gaps between segments. */
-enum ar_status bound_online(const struct bound_blocks *blocks, const char *policy,
-                            uint64_t *extent_bytes, struct ar_error *error);
-
 /* A plan as a file in the format of google/minimalloc (CSV `id,lower,upper,size,offset`, one row
  * per block), and the check of a plan. */
 

@@ -42,7 +42,8 @@ struct emit_block jax_normal(struct eager *self, struct emit_block *key, uint64_
     return array;
 }
 
-struct emit_block jax_fill(struct eager *self, uint64_t bytes, const char *tag)
+/* An array of one number: two scalars on the way to it. */
+static struct emit_block jax_fill(struct eager *self, uint64_t bytes, const char *tag)
 {
     struct emit_block number = make(self, SCALAR_BYTES, "scalar");
     struct emit_block converted = make(self, SCALAR_BYTES, "scalar");

@@ -16,9 +16,6 @@ struct emit_block jax_key(struct eager *self);
 struct emit_block jax_normal(struct eager *self, struct emit_block *key, uint64_t elements,
                              const char *tag);
 
-/* An array of one number: two scalars on the way to it. */
-struct emit_block jax_fill(struct eager *self, uint64_t bytes, const char *tag);
-
 /* A product, with its workspace while it runs. */
 struct emit_block jax_multiply(struct eager *self, struct eager_shape shape, const char *tag,
                                const struct emit_block *left, const struct emit_block *right);

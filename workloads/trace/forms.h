@@ -57,11 +57,6 @@ static inline uint64_t binary_checksum(uint64_t sum, const void *bytes, size_t c
 
 /* ---- lines (text.c) ---- */
 
-/* Reads a line; keys and texts are added to the tables. trace_check_event fills in the fields that
- * the line leaves out. INVALID with a sentence without file and line. */
-enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
-                                struct trace_event *event, struct ar_error *error);
-
 /* The parts of a line that are not in the event; NULL or empty if there are none. */
 struct trace_line_parts {
     const char *keys; /* canonical */

@@ -112,8 +112,10 @@ static enum ar_status take_fields(const char **at, struct trace_event *event,
     return status;
 }
 
-enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
-                                struct trace_event *event, struct ar_error *error)
+/* Reads a line; keys and texts are added to the tables. trace_check_event fills in the fields that
+ * the line leaves out. INVALID with a sentence without file and line. */
+static enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
+                                       struct trace_event *event, struct ar_error *error)
 {
     *event = (struct trace_event){0};
     for (unsigned kind = 1; kind <= TRACE_KIND_LAST; kind++)

@@ -21,7 +21,8 @@
 
 enum { DRIVER, RUNTIME };
 
-struct recorder *recorder_get(void)
+/* The only recorder: CUPTI's buffers and the end of the process have no argument for it. */
+static struct recorder *recorder_get(void)
 {
     static struct recorder recorder;
     return &recorder;

@@ -80,9 +80,6 @@ struct recorder {
 /* Whether the recorder was made, or renewed, in this process. */
 enum recorder_known { RECORDER_NEW_PROCESS, RECORDER_BEING_RENEWED, RECORDER_KNOWN };
 
-/* The only recorder: CUPTI's buffers and the end of the process have no argument for it. */
-struct recorder *recorder_get(void);
-
 uint64_t recorder_now_ns(void);
 
 /* ---- spool_writer.c: files ------------------------------------------------------------------ */
