@@ -546,12 +546,9 @@ enum ar_status ar_advice_json(const struct ar_advice *self, char **out, struct a
 {
     char *text = NULL;
     size_t bytes = 0;
-    struct advise_page *pages = calloc(self->part_count + 1, sizeof *pages);
+    AR_FREED struct advise_page *pages = calloc(self->part_count + 1, sizeof *pages);
     FILE *stream = pages ? open_memstream(&text, &bytes) : NULL;
-    if (!stream) {
-        free(pages);
-        return ar_no_memory(error, "an experiment");
-    }
+    AR_TRY_MEMORY(stream, error, "an experiment");
     for (size_t i = 0; i < self->part_count; i++) {
         const struct advice_part *part = &self->parts[i];
         pages[i] = (struct advise_page){.name = part->source->info.name,
@@ -563,6 +560,5 @@ enum ar_status ar_advice_json(const struct ar_advice *self, char **out, struct a
                                         .source = part->source};
     }
     advise_json_write(stream, pages, self->part_count);
-    free(pages);
     return finish_text(stream, &text, out, error);
 }

@@ -137,14 +137,10 @@ static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
 static enum ar_status print_outcomes(FILE *stream, const struct tenants_page *page,
                                      struct ar_error *error)
 {
-    char(*texts)[OUTCOME_ROOM] = malloc(page->replicates * sizeof *texts);
-    size_t *counts = calloc(page->replicates, sizeof *counts);
+    AR_FREED char(*texts)[OUTCOME_ROOM] = malloc(page->replicates * sizeof *texts);
+    AR_FREED size_t *counts = calloc(page->replicates, sizeof *counts);
     size_t kinds = 0;
-    if (!texts || !counts) {
-        free(texts);
-        free(counts);
-        return ar_no_memory(error, "%zu replicates", page->replicates);
-    }
+    AR_TRY_MEMORY(texts && counts, error, "%zu replicates", page->replicates);
     for (size_t replicate = 0; replicate < page->replicates; replicate++) {
         size_t kind = 0;
         tenants_outcome_text(page, replicate, texts[kinds], OUTCOME_ROOM);
@@ -159,8 +155,6 @@ static enum ar_status print_outcomes(FILE *stream, const struct tenants_page *pa
         for (size_t kind = 0; kind < kinds; kind++)
             if (counts[kind] == most)
                 sentence_format(stream, 8, "%6zu  %s", most, texts[kind]);
-    free(texts);
-    free(counts);
     return AR_OK;
 }
 

@@ -765,7 +765,7 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
 {
     const struct twin_result *result = page->result;
     const size_t phase = pin_phase(page);
-    struct pin_group *groups = calloc(result->pin_count + 1, sizeof *groups);
+    AR_FREED struct pin_group *groups = calloc(result->pin_count + 1, sizeof *groups);
     char place[160], on[32] = "";
     size_t count = 0, blocks = 0;
     uint64_t kept = 0;
@@ -783,10 +783,8 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
             blocks++;
             add_pin(groups, &count, &result->pins[i]);
         }
-    if (!count) {
-        free(groups);
+    if (!count)
         return AR_OK;
-    }
     qsort(groups, count, sizeof *groups, by_kept);
     struct table *table = table_of("keep|MiB; blocks; each|MiB; owner<20; born in<30; tag<");
     for (size_t i = 0; i < count && i < PIN_ROWS; i++) {
@@ -808,9 +806,7 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
         twin_answer_place(result, phase, place, sizeof place), on, blocks, twin_plural(blocks),
         blocks == 1 ? "s" : "", twin_mib((double)kept),
         count > PIN_ROWS ? "; those that keep most" : "");
-    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
-    free(groups);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 /* ---- the page ------------------------------------------------------------------------------ */

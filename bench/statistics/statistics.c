@@ -211,11 +211,8 @@ static enum ar_status shift(const double *old, size_t old_count, const double *n
 {
     size_t count = old_count * new_count;
     size_t left_out = quotients_left_out(old_count, new_count);
-    double *quotients = malloc(count * sizeof *quotients);
-    if (!quotients || left_out == SIZE_MAX) {
-        free(quotients);
-        return ar_no_memory(error, "a rank test");
-    }
+    AR_FREED double *quotients = malloc(count * sizeof *quotients);
+    AR_TRY_MEMORY(quotients && left_out != SIZE_MAX, error, "a rank test");
     double more = 0;
     for (size_t i = 0; i < old_count; i++) {
         for (size_t j = 0; j < new_count; j++) {
@@ -232,7 +229,6 @@ static enum ar_status shift(const double *old, size_t old_count, const double *n
     double up = out->high / out->ratio;
     double down = out->low > 0 ? out->ratio / out->low : (double)INFINITY;
     out->sees = (up > down ? up : down) - 1;
-    free(quotients);
     return AR_OK;
 }
 

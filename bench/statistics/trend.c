@@ -168,15 +168,13 @@ static size_t block_length(size_t count)
 enum ar_status trend_of_series(const double *x, const double *y, size_t count,
                                struct trend_interval *out, struct ar_error *error)
 {
-    double *again = malloc((count + 1) * sizeof *again),
-           *slopes = malloc(RESAMPLES * sizeof *slopes);
     struct ar_rng rng = ar_rng_of(1);
     *out = (struct trend_interval){0};
-    if (!again || !slopes || count < 3) {
-        free(again);
-        free(slopes);
-        return count < 3 ? AR_OK : ar_error_set(error, AR_HOST_MEMORY, "no host memory");
-    }
+    if (count < 3)
+        return AR_OK;
+    AR_FREED double *again = malloc((count + 1) * sizeof *again);
+    AR_FREED double *slopes = malloc(RESAMPLES * sizeof *slopes);
+    AR_TRY_MEMORY(again && slopes, error, "a trend");
     size_t length = block_length(count - 1);
     for (size_t i = 0; i < RESAMPLES; i++) {
         again[0] = y[0];
@@ -191,8 +189,6 @@ enum ar_status trend_of_series(const double *x, const double *y, size_t count,
     size_t beyond = (size_t)((1 - TREND_LEVEL) / 2 * (RESAMPLES + 1));
     *out = (struct trend_interval){trend_slope(x, y, count), slopes[beyond - 1],
                                    slopes[RESAMPLES - beyond]};
-    free(again);
-    free(slopes);
     return AR_OK;
 }
 

@@ -79,22 +79,20 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
                            const struct plan_run *run, struct run_record *record,
                            struct ar_error *error)
 {
-    struct ar_spec device;
-    struct replay_result result;
+    AR_CLOSED(ar_spec_close) struct ar_spec device = {0};
+    AR_CLOSED(replay_result_close) struct replay_result result = {0};
     AR_TRY(open_source(worker, run, error));
     fill_record(record, plan, run);
     AR_TRY(ar_spec_parse(run->device_text, &device, error));
     device.catalog = plan->suite->catalog;
     const struct experiment experiment = experiment_of(worker, plan, run, &device);
     enum ar_status status = experiment_run(&experiment, &result, &record->device, error);
-    ar_spec_close(&device);
     if (status == AR_REFUSED || status == AR_UNSUPPORTED) {
         not_started(record, status, error);
         return AR_OK;
     }
-    if (status)
-        return ar_error_prefix(error, status, "%s with policy %s", record->workload.name,
-                               record->policy_spec);
+    AR_TRY(ar_error_prefix(error, status, "%s with policy %s", record->workload.name,
+                           record->policy_spec));
     record->workload = worker->source->info; /* a generator knows its length only now */
     record->passed = result.passed;
     record->first_failed_event = result.first_failed_event;
@@ -105,7 +103,6 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
     else if (!result.passed && result.cause == REPLAY_CAUSE_CAPACITY)
         snprintf(record->detail, sizeof record->detail, "%s", result.refused_by);
     record->metrics = result.metrics;
-    replay_result_close(&result);
     return AR_OK;
 }
 
@@ -113,36 +110,30 @@ enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run 
                                  struct capacity_result *out, char *why, size_t why_bytes,
                                  struct ar_error *error)
 {
-    struct trace_source *source = NULL;
-    struct ar_spec device;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
+    AR_CLOSED(ar_spec_close) struct ar_spec device = {0};
     const struct plan_policy *policy = &plan->policies[run->policy];
     why[0] = '\0';
     AR_TRY(workload_open(run->workload_text, &source, error));
-    enum ar_status status = ar_spec_parse(run->device_text, &device, error);
-    if (!status) {
-        device.catalog = plan->suite->catalog;
-        const struct experiment experiment = {
-            .policy = &policy->spec,
-            .device = &device,
-            .source = source,
-            .frees = run->frees,
-            .host = plan->suite->host,
-            .measure = REPLAY_METRICS_NONE,
-            .stop_on_failure = true,
-            .seed = run->seed,
-        };
-        status = capacity_find(&experiment, plan_jobs(plan), out, error);
-        if (status == AR_UNSUPPORTED) { /* the others may begin */
-            snprintf(why, why_bytes, "not started: %.240s", error->text);
-            status = AR_OK;
-        }
-        if (status)
-            status = ar_error_prefix(error, status, "%s with policy %s",
-                                     plan->workloads[run->workload].info.name, policy->text);
-        ar_spec_close(&device);
+    AR_TRY(ar_spec_parse(run->device_text, &device, error));
+    device.catalog = plan->suite->catalog;
+    const struct experiment experiment = {
+        .policy = &policy->spec,
+        .device = &device,
+        .source = source,
+        .frees = run->frees,
+        .host = plan->suite->host,
+        .measure = REPLAY_METRICS_NONE,
+        .stop_on_failure = true,
+        .seed = run->seed,
+    };
+    enum ar_status status = capacity_find(&experiment, plan_jobs(plan), out, error);
+    if (status == AR_UNSUPPORTED) { /* the others may begin */
+        snprintf(why, why_bytes, "not started: %.240s", error->text);
+        return AR_OK;
     }
-    trace_close(source);
-    return status;
+    return ar_error_prefix(error, status, "%s with policy %s",
+                           plan->workloads[run->workload].info.name, policy->text);
 }
 
 #define RESULT_MAGIC UINT64_C(0x746c757365722d6c) /* "l-result" in memory */

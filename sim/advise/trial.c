@@ -57,7 +57,7 @@ static enum ar_status replay(const struct trial_setup *setup, struct trace_sourc
                              struct session *session, const struct manner *manner,
                              struct trial *out, struct ar_error *error)
 {
-    struct replay_result result;
+    AR_CLOSED(replay_result_close) struct replay_result result = {0};
     bool timeless = manner->lean && manner->lean->timeless;
     const struct replay_config config = {
         .frees = setup->frees,
@@ -72,7 +72,6 @@ static enum ar_status replay(const struct trial_setup *setup, struct trace_sourc
     note_metrics(&result, out);
     if (manner->lean && !out->passed && out->event < manner->lean->count)
         out->event = manner->lean->numbers[out->event];
-    replay_result_close(&result);
     return AR_OK;
 }
 
