@@ -668,7 +668,7 @@ enum ar_status history_append(const char *path, const struct result_set *results
                               struct ar_error *error)
 {
     struct history_stamp used = *stamp;
-    char *line = NULL;
+    AR_FREED char *line = NULL;
     size_t bytes = 0;
     *added = (struct history_added){0};
     AR_TRY(check(results, &used, error));
@@ -676,10 +676,7 @@ enum ar_status history_append(const char *path, const struct result_set *results
     AR_TRY_MEMORY(stream, error, "the history");
     write_line_of(stream, results, &used);
     bool bad = ferror(stream);
-    if (fclose(stream) != 0 || bad) {
-        free(line);
-        return ar_no_memory(error, "the history");
-    }
+    AR_TRY_MEMORY(fclose(stream) == 0 && !bad, error, "the history");
     bool made = false;
     int file = open_locked(path, &made, error);
     enum ar_status status = file < 0 ? AR_IO : add_to(file, path, line, bytes, added, error);
@@ -687,6 +684,5 @@ enum ar_status history_append(const char *path, const struct result_set *results
         (void)unlink(path);
     if (file >= 0)
         close(file);
-    free(line);
     return status;
 }

@@ -149,25 +149,23 @@ static enum ar_status policy_change(struct finding *self, const struct twin_proc
 
 static enum ar_status policy_changes(struct finding *self, const struct twin_process_setup *process)
 {
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     const struct ar_policy_ops *ops;
     AR_TRY(ar_spec_parse(process->policy ? process->policy : "torch", &spec, self->error));
-    enum ar_status status = registry_lookup(&spec, &ops, self->error);
-    const struct ar_option *growing =
-        status || !ops->options ? NULL : ar_options_find(ops->options, "expandable_segments");
+    AR_TRY(registry_lookup(&spec, &ops, self->error));
+    if (!ops->options)
+        return AR_OK;
+    const struct ar_option *growing = ar_options_find(ops->options, "expandable_segments");
     const struct ar_option *threshold =
-        status || !ops->options ? NULL
-                                : ar_options_find(ops->options, "garbage_collection_threshold");
+        ar_options_find(ops->options, "garbage_collection_threshold");
     if (growing) {
         const char *now = ar_spec_value(&spec, growing->name);
         now = now ? now : growing->default_text;
-        status =
-            policy_change(self, process, growing->name, now && is_true(now) ? "false" : "true");
+        AR_TRY(policy_change(self, process, growing->name, now && is_true(now) ? "false" : "true"));
     }
-    if (!status && threshold && !ar_spec_value(&spec, threshold->name))
-        status = policy_change(self, process, threshold->name, "0.8");
-    ar_spec_close(&spec);
-    return status;
+    return threshold && !ar_spec_value(&spec, threshold->name)
+               ? policy_change(self, process, threshold->name, "0.8")
+               : AR_OK;
 }
 
 /* ---- parts ---------------------------------------------------------------------------------- */
@@ -194,29 +192,24 @@ static size_t replace_arguments(struct twin_change *change, const char *part,
 
 static enum ar_status part_changes(struct finding *self, const struct twin_part_setup *part)
 {
-    struct twin_what_if what;
-    void *values = NULL;
+    struct twin_what_if what = {.option = NULL};
+    AR_FREED void *values = NULL;
     if (!part->ops->what_if)
         return AR_OK;
-    enum ar_status status = twin_setup_values(part, &values, self->error);
-    for (size_t i = 0; !status; i++) {
-        what = (struct twin_what_if){.option = NULL};
-        if (!part->ops->what_if(values, i, &what))
-            break;
+    AR_TRY(twin_setup_values(part, &values, self->error));
+    for (size_t i = 0; part->ops->what_if(values, i, &what); i++) {
         struct twin_change *change = add(self, "%s: %s", part->name, what.text);
-        if (!change) {
-            status = AR_HOST_MEMORY;
-            break;
-        }
+        if (!change)
+            return AR_HOST_MEMORY;
         if (what.option)
             set(change, part->name, what.option, what.value);
         if (what.action && !replace_arguments(change, part->name, &what)) {
             scenario_close(&change->edited); /* the schedule does not have this action */
             self->out->count--;
         }
+        what = (struct twin_what_if){.option = NULL};
     }
-    free(values);
-    return status;
+    return AR_OK;
 }
 
 /* The first word of a list that is an action without arguments that must be there. */

@@ -336,12 +336,9 @@ static enum ar_status search_again(const struct advising *self, struct advise_ro
 /* Notes of each single setting the first one that makes the same decisions. */
 static enum ar_status find_same(struct advising *self, struct ar_error *error)
 {
-    char(*effects)[CANDIDATE_SPEC_ROOM] = calloc(self->out->count, sizeof *effects);
+    AR_FREED char(*effects)[CANDIDATE_SPEC_ROOM] = calloc(self->out->count, sizeof *effects);
     self->same = calloc(self->out->count, sizeof *self->same);
-    if (!effects || !self->same) {
-        free(effects);
-        return ar_no_memory(error, "the settings");
-    }
+    AR_TRY_MEMORY(effects && self->same, error, "the settings");
     for (size_t i = 0; i < self->out->count; i++) {
         const struct candidate *candidate = &self->out->rows[i].candidate;
         self->same[i] = i;
@@ -353,7 +350,6 @@ static enum ar_status find_same(struct advising *self, struct ar_error *error)
             if (strcmp(effects[j], effects[i]) == 0)
                 self->same[i] = j;
     }
-    free(effects);
     return AR_OK;
 }
 
