@@ -61,8 +61,7 @@ enum ar_status ar_map_reserve(struct ar_map *map)
     larger.shift = map->room ? map->shift - 1 : FIRST_SHIFT;
     size_t bytes = larger.room * cell_bytes(&larger);
     larger.cells = map->host ? ar_host_alloc(map->host, bytes) : malloc(bytes);
-    if (!larger.cells)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(larger.cells);
     ar_map_clear(&larger);
     for (size_t i = 0; i < map->room; i++) {
         const uint64_t *cell = cell_at(map, i);

@@ -86,6 +86,13 @@ AR_API int ar_status_exit(enum ar_status status);
             return ar_no_memory(error, __VA_ARGS__);                                               \
     } while (0)
 
+/* The same without a sentence, where there is no error to set or the failed call has set it. */
+#define AR_TRY_HOST(condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return AR_HOST_MEMORY;                                                                 \
+    } while (0)
+
 /* The next step of a chain whose function cleans up at its end: sets `status` to the result of the
  * expression, which is evaluated only if all steps before it were OK. */
 #define AR_THEN(status, expression)                                                                \

@@ -264,8 +264,7 @@ static enum ar_status checked_alloc(struct ar_policy *base, const struct ar_poli
     if (self->broken)
         return AR_CORRUPT;
     self->calls++;
-    if (!make_room(self, 1))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(make_room(self, 1));
     enum ar_status status = known_status(self, forward_alloc(base, request, out), "alloc");
     if (status != AR_OK && status != AR_NO_MEMORY)
         return status;
@@ -281,8 +280,7 @@ static enum ar_status checked_adopt(struct ar_policy *base, const struct ar_poli
     struct checked *self = (struct checked *)base;
     if (self->broken)
         return AR_CORRUPT;
-    if (!make_room(self, count))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(make_room(self, count));
     AR_TRY(known_status(self, forward_adopt(base, ranges, count, blocks), "adopt"));
     for (size_t i = 0; i < count; i++) {
         if (ranges[i].state != AR_POLICY_RANGE_USED)
@@ -491,8 +489,7 @@ static enum ar_status checked_wrap(const struct ar_policy_context *context, cons
                                    struct ar_error *error)
 {
     struct checked *self = make(context->host, values, inner, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     *out = &self->forward.base;
     return AR_OK;
 }

@@ -79,8 +79,7 @@ static enum ar_status fault_wrap(const struct ar_policy_context *context, const 
 {
     (void)values;
     struct fault *self = forward_create(context->host, sizeof *self, "fault", inner, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = (struct faulty_backing *)context->backing;
     self->forward.ops.destroy = fault_destroy;
     *out = &self->forward.base;

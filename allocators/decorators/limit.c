@@ -54,8 +54,7 @@ static enum ar_status limit_wrap(const struct ar_policy_context *context, const 
     if (given->bytes == 0)
         return ar_invalid(error, "decorator limit needs a maximum; write limit(bytes=2GiB)+NAME");
     struct limit *self = forward_create(context->host, sizeof *self, "limit", inner, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->bytes = given->bytes;
     self->forward.ops.alloc = limit_alloc;
     self->forward.ops.stats = limit_stats;

@@ -255,8 +255,7 @@ static enum ar_status search_open(struct search *self, const struct packing *pac
     if (packing->count > BLOCKS_MOST)
         return AR_INVALID;
     uint32_t *before = ar_host_alloc(self->host, bytes);
-    if (!before)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(before);
     self->unit_bytes = find_unit(packing);
     self->slots = keep_slots(packing, before);
     bool made = make_arrays(self);

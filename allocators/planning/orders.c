@@ -138,8 +138,7 @@ enum ar_status packing_place_by(const struct packing *self, enum packing_order o
 {
     size_t bytes = ((size_t)self->count + 1) * sizeof(uint32_t);
     uint32_t *sorted = ar_host_alloc(self->host, bytes);
-    if (!sorted)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(sorted);
     enum ar_status status = make_order(self, order, sorted);
     AR_THEN(status, packing_place(self, sorted, PACKING_NOWHERE, offsets, top_bytes, steps));
     ar_host_free(self->host, sorted, bytes);

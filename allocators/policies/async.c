@@ -91,8 +91,7 @@ static enum ar_status async_alloc(struct ar_policy *base, const struct ar_policy
     deferred_poll(&self->deferred);
     if (self->fault != AR_OK)
         return self->fault;
-    if (!ar_range_pool_reserve(&self->blocks, 1))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_range_pool_reserve(&self->blocks, 1));
     note(self, request->stream);
     enum ar_status status = ask(self, request, &address);
     read_totals(self);
@@ -282,8 +281,7 @@ static enum ar_status async_create(const struct ar_policy_context *context, cons
                             "policy async is the driver's stream-ordered pool, and this device has "
                             "none; run it on a card, or on sim with the profile of a card");
     struct async *self = ar_policy_new(context, &async_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     enum ar_status status = ops->pool_open(context->backing, &settings);
     if (status != AR_OK) {
         ar_host_free(context->host, self, sizeof *self);

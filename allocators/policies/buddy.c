@@ -196,8 +196,7 @@ static enum ar_status buddy_create(const struct ar_policy_context *context, cons
         return ar_invalid(error,
                           "policy buddy: min and chunk are powers of two, chunk not below min");
     struct buddy *self = ar_policy_new(context, &buddy_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->least_bytes = values->least_bytes;
     self->chunk_bytes = values->chunk_bytes;
     self->limit_bytes = ar_policy_limit(&values->common);

@@ -195,8 +195,7 @@ static enum ar_status cupy_create(const struct ar_policy_context *context, const
     extern const struct ar_policy_ops cupy_policy;
     const struct cupy_values *values = given;
     struct cupy *self = ar_policy_new(context, &cupy_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);

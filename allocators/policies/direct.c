@@ -23,8 +23,7 @@ static enum ar_status direct_create(const struct ar_policy_context *context, con
 {
     const struct ar_policy_common *common = values;
     struct direct *self = ar_policy_new(context, &direct_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = context->backing;
     self->limit_bytes = ar_policy_limit(common);
     ar_range_pool_open(&self->blocks, context->host);
@@ -56,8 +55,7 @@ static enum ar_status direct_alloc(struct ar_policy *base, const struct ar_polic
     uint64_t alignment = request->alignment > granule ? request->alignment : 1;
     if (bytes > self->limit_bytes - base->totals.reserved_bytes || alignment > UINT64_C(1) << 60)
         return direct_refuse(self);
-    if (!ar_range_pool_reserve(&self->blocks, 1))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_range_pool_reserve(&self->blocks, 1));
     uint64_t segment;
     enum ar_status status =
         ar_backing_segment_alloc(self->backing, bytes + alignment - 1, &segment);

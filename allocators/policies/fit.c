@@ -453,8 +453,7 @@ static enum ar_status fit_alloc(struct ar_policy *base, const struct ar_policy_r
     uint64_t granule = self->granule_bytes;
     uint64_t alignment = request->alignment > granule ? request->alignment : granule;
     uint64_t bytes = ar_size_round_up(request->bytes, granule);
-    if (!ar_range_pool_reserve(&self->ranges, 6))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_range_pool_reserve(&self->ranges, 6));
     uint32_t found = alignment > UINT64_C(1) << 60 ? 0 : search(self, bytes, alignment);
     /* A second time if the first memory of the arena is not aligned. Each takes up to two nodes and
      * the cut two more, which are reserved above. */
@@ -564,8 +563,7 @@ static enum ar_status fit_create(const struct ar_policy_ops *ops, enum ar_range_
                           "policy %s, option granule: %llu is not a power of two up to 1 GiB",
                           ops->name, (unsigned long long)granule);
     struct fit *self = ar_policy_new(context, ops, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     enum ar_status status = supply_open(&self->supply, context, ops->name, error);
     if (status) {
         ar_host_free(context->host, self, sizeof *self);

@@ -207,8 +207,7 @@ new_buffer(struct ggml *self, struct leg *leg, uint32_t stream, uint64_t bytes, 
 {
     uint64_t with_more = ar_size_round_up((uint64_t)(LOOK_AHEAD * (double)bytes), BUFFER_UNIT);
     uint64_t address;
-    if (!ar_range_pool_reserve(&self->buffers, 1))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_range_pool_reserve(&self->buffers, 1));
     enum ar_status status = obtain_buffer(self, with_more, &address);
     if (status == AR_REFUSED && self->retry) {
         self->retries++;
@@ -660,8 +659,7 @@ static enum ar_status ggml_create(const struct ar_policy_context *context, const
             error, AR_UNSUPPORTED,
             "policy ggml: pool=vmm, but this device has no virtual memory; use pool=leg");
     struct ggml *self = ar_policy_new(context, &ggml_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
     self->kind = (enum pool_kind)values->kind;

@@ -21,8 +21,7 @@ static enum ar_status null_create(const struct ar_policy_context *context, const
 {
     const struct ar_policy_common *common = values;
     struct null_policy *self = ar_policy_new(context, &null_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->limit_bytes = ar_policy_limit(common);
     self->host = context->host;
     *out = &self->base;

@@ -81,8 +81,7 @@ static enum ar_status planned_create(const struct ar_policy_ops *ops, size_t byt
                                      struct ar_error *error)
 {
     struct planned *self = ar_policy_new(context, ops, bytes, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->bytes = bytes;
     self->rule = rule;
     heap_open(&self->heap, &self->base, context);

@@ -581,8 +581,7 @@ static enum ar_status arena_alloc(struct ar_policy *base, const struct ar_policy
     uint64_t bytes = ar_size_round_up(request->bytes, ARENA_ALIGNMENT_BYTES);
     uint32_t arena = request->stream + 1;
     uint32_t arenas = self->arena_count;
-    if (!arena_reserve(self, request->stream))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(arena_reserve(self, request->stream));
     note(self, request->stream);
     self->last_stream = request->stream;
     enum ar_status status = arena_obtain(self);
@@ -895,8 +894,7 @@ static enum ar_status arena_create(const struct ar_policy_context *context, cons
     if (!bytes)
         return AR_INVALID;
     struct rmm_arena *self = ar_policy_new(context, &rmm_arena_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
     self->arena_bytes = bytes;

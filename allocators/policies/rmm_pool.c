@@ -438,8 +438,7 @@ static enum ar_status rmm_create(const struct ar_policy_context *context, const 
     if (maximum && initial > maximum)
         return ar_invalid(error, "policy rmm-pool: initial_pool_size is above the limit");
     struct rmm *self = ar_policy_new(context, &rmm_pool_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->maximum_bytes = maximum;
     self->reclaim = values->reclaim;
     heap_open(&self->heap, &self->base, context);

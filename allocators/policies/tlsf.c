@@ -239,8 +239,7 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct tlsf *self,
                                                            struct ar_policy_block *out)
 {
     unsigned class = 0;
-    if (!ar_spans_reserve(&self->spans, self->host, 4))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 4));
     enum ar_status status = find_again(self, bytes, request->alignment, &class);
     return status == AR_OK ? take(self, class, bytes, request->bytes, out) : status;
 }
@@ -404,8 +403,7 @@ static enum ar_status tlsf_create(const struct ar_policy_context *context, const
     extern const struct ar_policy_ops tlsf_policy;
     const struct tlsf_values *values = given;
     struct tlsf *self = ar_policy_new(context, &tlsf_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
     self->pool_bytes = ar_size_round_down(values->pool_bytes, ALIGN_BYTES);

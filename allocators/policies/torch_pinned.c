@@ -293,8 +293,7 @@ static enum ar_status pinned_use(struct ar_policy *base, const struct ar_policy_
         last = use;
     }
     uint32_t use = grow_events(self, self->events_wanted + 1) ? new_use(self, stream) : 0;
-    if (!use)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(use);
     *(last ? &self->uses[last].next : &block->uses) = use;
     self->events_wanted++;
     return AR_OK;
@@ -782,8 +781,7 @@ static enum ar_status pinned_create(const struct ar_policy_context *context, con
     if (values.conf)
         AR_TRY(read_conf(&values, values.conf, error));
     struct pinned *self = ar_policy_new(context, &torch_pinned_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
     self->limit_bytes = ar_policy_limit(&values.common);

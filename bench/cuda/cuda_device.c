@@ -301,8 +301,7 @@ static uint64_t held_bytes(const struct cuda_device *self)
 static enum ar_status piece_make(struct cuda_device *self, uint64_t bytes)
 {
     struct cuda_outside *piece = calloc(1, sizeof *piece);
-    if (!piece)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(piece);
     bool is_virtual = self->base.props.has_virtual_memory;
     const CUmemAllocationProp kind = cuda_memory_kind(self);
     CUresult result = is_virtual ? self->api.mem_create(&piece->driver_handle, bytes, &kind, 0)

@@ -92,8 +92,7 @@ enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, ui
         sim_ledger_units(&self->ledger, bytes) > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, AR_DEVICE_CALL_alloc);
     struct memory_segment *segment = malloc(sizeof *segment);
-    if (!segment)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(segment);
     *segment = (struct memory_segment){0}; /* faster than calloc, inside the timed part */
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
@@ -256,8 +255,7 @@ enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint3
     if (self->streams.embedded && bytes > room + sim_ledger_free(&self->ledger))
         return cuda_refuse(self, AR_DEVICE_CALL_pool_alloc);
     struct range *block = malloc(sizeof *block);
-    if (!block)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(block);
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result =
@@ -371,8 +369,7 @@ enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t
     AR_TRY(cuda_ready(self));
     AR_TRY(memory_check_bytes(&self->memory, "a reservation", bytes));
     struct memory_segment *segment = calloc(1, sizeof *segment);
-    if (!segment)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(segment);
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_address_reserve(&pointer, bytes, 0, 0, 0);
@@ -411,8 +408,7 @@ enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backin
     if (bytes > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, AR_DEVICE_CALL_create);
     struct memory_physical *physical = calloc(1, sizeof *physical);
-    if (!physical)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(physical);
     const CUmemAllocationProp kind = cuda_memory_kind(self);
     CUmemGenericAllocationHandle driver_handle = 0;
     uint64_t begun_ns = cuda_clock_ns(self);
@@ -465,8 +461,7 @@ enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing
     AR_TRY(cuda_ready(self));
     AR_TRY(memory_check_map(&self->memory, address, handle, &physical, &range));
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
-    if (!mapping)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(mapping);
     uint64_t bytes = physical->bytes, begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_map(address, bytes, 0, physical->driver_handle, 0);
     enum ar_status status = cuda_answer(self, result, "cuMemMap", bytes);

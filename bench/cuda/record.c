@@ -62,8 +62,7 @@ static enum ar_status record_begin(struct cuda_device *self, struct cuda_record 
 {
     size_t length = strlen(record->path) + 16;
     char *path = malloc(length);
-    if (!path)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(path);
     record->file = open_new(record, path, length);
     free(path);
     if (!record->file || fputs("ordinal,bytes,address\n", record->file) < 0 ||

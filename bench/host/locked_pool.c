@@ -200,8 +200,7 @@ enum ar_status address_map_reserve(struct address_map *map)
         .shift = map->room ? map->shift - 1 : 64 - FIRST_BITS,
     };
     grown.entries = ar_host_alloc(map->host, grown.room * sizeof *grown.entries);
-    if (!grown.entries)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(grown.entries);
     for (size_t i = 0; i < grown.room; i++)
         grown.entries[i].address = ADDRESS_MAP_NONE;
     for (size_t i = 0; i < map->room; i++)

@@ -106,8 +106,7 @@ static enum ar_status sample_cold(struct samples *samples, struct locked_pool *p
 static enum ar_status sample(struct samples *samples, struct rig *rig, const struct pool_cell *cell)
 {
     struct locked_pool *pool = locked_pool_open(rig->policy, &rig->host);
-    if (!pool)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(pool);
     uint64_t clock_ns = latency_clock_cost_ns();
     enum ar_status status = furnish(pool);
     AR_THEN(status, pair(pool, cell->bytes));

@@ -199,8 +199,7 @@ static enum ar_status part_changes(struct finding *self, const struct twin_part_
     AR_TRY(twin_setup_values(part, &values, self->error));
     for (size_t i = 0; part->ops->what_if(values, i, &what); i++) {
         struct twin_change *change = add(self, "%s: %s", part->name, what.text);
-        if (!change)
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(change);
         if (what.option)
             set(change, part->name, what.option, what.value);
         if (what.action && !replace_arguments(change, part->name, &what)) {
@@ -293,8 +292,7 @@ static enum ar_status release_around_peak(struct finding *self, size_t index)
                   list == SCENARIO_CYCLE   ? "the cycle"
                   : list == SCENARIO_START ? "`start`"
                                            : "`end`");
-    if (!change)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(change);
     insert(change, list, next, after);
     insert(change, list, phase->place, before);
     return AR_OK;
@@ -348,8 +346,7 @@ static enum ar_status empty_caches(struct finding *self, size_t process)
         char step[200];
         struct twin_change *change =
             add(self, "%s.empty_cache before %s", name, cycle->at[best[k].place].text);
-        if (!change)
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(change);
         snprintf(step, sizeof step, "%s.empty_cache", name);
         insert(change, SCENARIO_CYCLE, best[k].place, step);
     }
@@ -393,8 +390,7 @@ static enum ar_status other_orders(struct finding *self)
         if (!earlier && !later)
             continue;
         struct twin_change *change = add(self, "%s before %s", second->text, first->text);
-        if (!change)
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(change);
         scenario_remove(&change->edited, SCENARIO_CYCLE, i + 1);
         insert(change, SCENARIO_CYCLE, i, second->text);
     }

@@ -292,8 +292,7 @@ static enum ar_status add_single(struct candidates *list, const struct setting *
         return AR_OK;
     write_spec(spec, sizeof spec, setting, NULL);
     struct candidate *candidate = add(list, spec, error);
-    if (!candidate)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(candidate);
     candidate->cost = setting->cost;
     candidate->key_order = order_of(settings, setting, true);
     candidate->order = order_of(settings, setting, false);
@@ -332,8 +331,7 @@ static enum ar_status add_pairs(struct candidates *list, const struct setting *s
             size_t halves[2] = {index_of(list, a), index_of(list, b)};
             write_spec(spec, sizeof spec, a, b);
             struct candidate *candidate = add(list, spec, error);
-            if (!candidate)
-                return AR_HOST_MEMORY;
+            AR_TRY_HOST(candidate);
             memcpy(candidate->half, halves, sizeof halves);
             candidate->key_order = 64 * order_of(settings, a, true) + order_of(settings, b, true);
             candidate->order = 64 * order_of(settings, a, false) + order_of(settings, b, false);
@@ -353,8 +351,7 @@ static enum ar_status add_others(struct candidates *list, struct ar_error *error
         if (there)
             continue;
         struct candidate *candidate = add(list, ops->name, error);
-        if (!candidate)
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(candidate);
         candidate->own = false;
     }
     return AR_OK;
@@ -383,8 +380,7 @@ enum ar_status candidates_list(const char *recorder, const char *given, bool oth
     if (strlen(given) >= CANDIDATE_SPEC_ROOM)
         return too_long(given, CANDIDATE_SPEC_ROOM, error);
     struct candidate *first = add(out, given, error);
-    if (!first)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(first);
     first->given = true;
     status = add_framework(out, recorder, error);
     if (!status && others)

@@ -624,8 +624,7 @@ enum ar_status waiting_wrap(struct session *session, uint32_t streams, struct ar
     struct ar_backing *backing = session->device->backing;
     struct waiting *self =
         forward_create(&session->host, sizeof *self, "waiting", session->policy, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->defers = defers(session->policy->ops);
     self->backing = backing;
     self->below = backing->ops;

@@ -554,8 +554,7 @@ enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
     if (!(ops->capabilities & AR_POLICY_STREAM_ORDERED) || !ops->use || !ops->would_release)
         return AR_OK;
     struct deferring *self = forward_create(host, sizeof *self, "deferring", inner, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->device = device;
     self->forward.ops.retire = deferring_retire;
     self->forward.ops.free = deferring_free;

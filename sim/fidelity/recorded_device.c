@@ -88,9 +88,8 @@ static struct recorded_place *range_below(const struct recorded_device *self, ui
 
 enum ar_status recorded_place_add(struct recorded_device *self, struct recorded_place place)
 {
-    if (!ar_array_make_room(&self->places, self->place_count, &self->place_room,
-                            sizeof *self->places))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_array_make_room(&self->places, self->place_count, &self->place_room,
+                                   sizeof *self->places));
     size_t at = place_above(self, place.address);
     AR_ARRAY_INSERT(self->places, self->place_count, at, place);
     return AR_OK;

@@ -169,8 +169,7 @@ static enum ar_status row_open(struct sim_pool *self)
                              &device->small.pages, &self->row_address));
     struct memory_segment *segment = sim_segment_add(
         device, self->row_address, self->row_address + self->row_bytes, self->row_bytes, false);
-    if (!segment)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(segment);
     segment->pool = true;
     self->pages.row_address = self->row_address;
     static const struct ar_backing_ops row_ops = {.segment_alloc = row_alloc,
@@ -190,8 +189,7 @@ enum ar_status sim_pool_open(struct ar_backing *backing, const struct ar_backing
     struct sim_device *device = sim_of_backing(backing);
     if (!device->pool) {
         struct sim_pool *self = calloc(1, sizeof *self);
-        if (!self)
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(self);
         self->device = device;
         enum ar_status status = row_open(self);
         if (status != AR_OK) {
@@ -589,8 +587,7 @@ enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint3
                           "a stream-ordered free of %" PRIu64 ", where no block of the pool "
                           "starts: it was freed before, or never allocated",
                           address);
-    if (!reserve(self, stream))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(reserve(self, stream));
     self->used_bytes -= block->requested_bytes;
     sim_charge(device, AR_DEVICE_CALL_pool_free, SIM_COST_pool_free, SIM_COST_pool_free,
                block->requested_bytes, block->requested_bytes);

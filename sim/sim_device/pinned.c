@@ -34,8 +34,7 @@ static enum ar_status place_small(struct sim_pinned *self, uint64_t bytes, uint6
     if (!page) {
         *address = self->next_address;
         page = small_pages_add(self->small, *address);
-        if (!page)
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(page);
         self->next_address += PAGE_BYTES;
     }
     small_pages_take(self->small, page, *address, bytes);

@@ -105,8 +105,7 @@ static enum ar_status place_take(struct sim_device *self, uint64_t bytes, const 
     if (place->small && !page) {
         uint64_t start = place->address - place->address % self->profile->page_bytes;
         page = small_pages_add(&self->small, start);
-        if (!page)
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(page);
     }
     struct memory_segment *segment =
         sim_segment_add(self, place->address, place->end, bytes, false);

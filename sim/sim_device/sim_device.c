@@ -706,8 +706,7 @@ static enum ar_status host_open(struct sim_device *self, const struct sim_option
             self->profile->name);
     struct sim_profile *own =
         self->own_profile ? self->own_profile : profile_own(self, self->profile, error);
-    if (!own)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(own);
     enum ar_status status =
         sim_profile_at_host(own, 1000 * options->host_clock_ns, own->name, error);
     /* Results show which host it is. */

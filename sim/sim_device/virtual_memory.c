@@ -45,8 +45,7 @@ enum ar_status sim_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t 
         return status;
     if (status != AR_OK)
         return sim_refuse(self, AR_DEVICE_CALL_reserve, SIM_COST_reserve);
-    if (!sim_segment_add(self, start, start + bytes, bytes, true))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(sim_segment_add(self, start, start + bytes, bytes, true));
     sim_charge(self, AR_DEVICE_CALL_reserve, SIM_COST_reserve, SIM_COST_reserve, bytes, bytes);
     *address = start;
     return AR_OK;
@@ -72,8 +71,7 @@ enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, ar_backing
     if (bytes > sim_ledger_free(&self->ledger))
         return sim_refuse(self, AR_DEVICE_CALL_create, SIM_COST_create);
     struct memory_physical *physical = calloc(1, sizeof *physical);
-    if (!physical)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(physical);
     sim_await_cleaning(self, bytes, SIM_COST_create);
     memory_physical_enter(&self->memory, physical, bytes);
     sim_ledger_charge(&self->ledger, bytes);
@@ -112,8 +110,7 @@ enum ar_status sim_map(struct ar_backing *backing, uint64_t address, ar_backing_
     struct memory_segment *range;
     AR_TRY(memory_check_map(&self->memory, address, handle, &physical, &range));
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
-    if (!mapping)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(mapping);
     enum sim_cost kind = physical->mappings ? SIM_COST_map_again : SIM_COST_map;
     memory_mapping_enter(&self->memory, mapping, physical, range, address);
     sim_charge(self, AR_DEVICE_CALL_map, SIM_COST_map, kind, physical->bytes, physical->bytes);

@@ -105,8 +105,7 @@ static enum ar_status give_request(struct reading *self, const char *note, bool 
     uint64_t number;
     self->holds = *used = false;
     struct request_block *block = block_of(self, event.slot, error);
-    if (!block)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(block);
     fill(self, &event, block);
     if (note && request_note(note, "alloc", &number, 1)) {
         if (number >= UINT64_MAX / 2)
@@ -133,8 +132,7 @@ static enum ar_status take_free(struct reading *self, const struct trace_event *
                                 struct ar_error *error)
 {
     struct request_block *block = block_of(self, event->slot, error);
-    if (!block)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(block);
     if (block->failed)
         return AR_OK;
     bool requests = trace_frees(event);

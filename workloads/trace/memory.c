@@ -98,8 +98,7 @@ enum ar_status trace_memory_append(struct trace_memory *memory, const struct tra
                                    struct ar_error *error)
 {
     struct trace_event *copy = append(memory, event, error);
-    if (!copy)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(copy);
     enum ar_status status =
         trace_tables_attributes(&memory->tables, attributes, &copy->attributes, error);
     if (!status && (event->kind == TRACE_MARK || event->kind == TRACE_NOTE))

@@ -34,8 +34,7 @@ take(struct bfc *self, const struct ar_policy_request *request, struct ar_policy
 static enum ar_status attempt(struct bfc *self, const struct ar_policy_request *request,
                               struct ar_policy_block *out)
 {
-    if (!ar_spans_reserve(&self->chunks, self->host, 2))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_spans_reserve(&self->chunks, self->host, 2));
     bool served = request->alignment >= self->general_alignment
                       ? bfc_take_general(self, request, out)
                       : take(self, request, out);
@@ -141,8 +140,7 @@ enum ar_status bfc_new(const struct ar_policy_ops *ops, const struct ar_policy_c
 {
     AR_TRY(bfc_values_check(values, context->backing, error));
     struct bfc *self = ar_policy_new(context, ops, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     if (values->two_ended)
         self->upper = ar_host_alloc(context->host, sizeof *self->upper);
     if (values->two_ended && !self->upper) {

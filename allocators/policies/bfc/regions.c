@@ -148,8 +148,7 @@ enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes)
                                             BFC_ROUNDING_BYTES);
     if (bytes > available)
         return AR_NO_MEMORY;
-    if (!reserve_records(self))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(reserve_records(self));
     bool enough = regions->next_bytes >= bytes; /* so it doubles once */
     uint64_t region_bytes = bytes;
     if (!regions->as_requested) {

@@ -181,8 +181,7 @@ static enum ar_status gmlake_alloc(struct ar_policy *base, const struct ar_polic
     uint32_t list = gmlake_list(request->stream, small);
     struct found found = {0, 0};
     deferred_poll(&self->deferred);
-    if (!stream_exists(self, request->stream) || !gmlake_reserve_pieces(self, 2))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(stream_exists(self, request->stream) && gmlake_reserve_pieces(self, 2));
     AR_TRY(reserve_list(self, list));
     self->last_stream = request->stream;
     enum ar_status status = find(self, list, bytes, &found);
@@ -255,8 +254,7 @@ static enum ar_status gmlake_use(struct ar_policy *base, const struct ar_policy_
     uint32_t name = (uint32_t)block->cookie;
     uint32_t own =
         name % 2 ? self->slots[name / 2].view->stream : self->heap.spans.at[name / 2].owner / 2;
-    if (!stream_exists(self, stream) || !deferred_use(&self->deferred, name, own, stream))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(stream_exists(self, stream) && deferred_use(&self->deferred, name, own, stream));
     return AR_OK;
 }
 
@@ -540,8 +538,7 @@ static enum ar_status gmlake_create(const struct ar_policy_context *context, con
                             "policy gmlake: it maps pages of 2 MiB, and this device has no virtual "
                             "memory, or larger pages");
     struct gmlake *self = ar_policy_new(context, &gmlake_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);

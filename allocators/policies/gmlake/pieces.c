@@ -54,11 +54,9 @@ static enum ar_status make_run(struct gmlake_memory *self, uint64_t bytes, uint6
     if (bytes > free_bytes)
         return AR_REFUSED;
     struct gmlake_run run = {.count = (uint32_t)(bytes / GMLAKE_PAGE_BYTES)};
-    if (!reserve_run(self))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(reserve_run(self));
     run.pages = ar_host_alloc(self->host, run.count * sizeof *run.pages);
-    if (!run.pages)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(run.pages);
     enum ar_status status = ar_backing_reserve(self->below, bytes, &run.address);
     if (status == AR_OK) {
         status = map_pages(self, &run);
@@ -196,8 +194,7 @@ enum ar_status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, u
     self->memory.paged = list % 2 == 0;
     enum ar_status status = AR_REFUSED;
     for (unsigned round = 0; round < 3 && status == AR_REFUSED; round++) {
-        if (!gmlake_reserve_pieces(self, 2))
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(gmlake_reserve_pieces(self, 2));
         status = heap_grow(&self->heap, bytes, piece);
         if (status != AR_REFUSED || !self->memory.paged)
             break;

@@ -353,8 +353,7 @@ enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t byte
     struct gmlake_view *view = gmlake_reserve_pieces(self, 2)
                                    ? new_record(self, (uint32_t)(bytes / GMLAKE_PAGE_BYTES), pieces)
                                    : NULL;
-    if (!view)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(view);
     view->stream = stream;
     note_pages(self, list, keep_bytes, view);
     enum ar_status status = AR_REFUSED;
@@ -434,8 +433,7 @@ enum ar_status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes
     struct gmlake_view *view = self->slots[index].view;
     uint32_t used = (uint32_t)(bytes / GMLAKE_PAGE_BYTES);
     uint32_t most = cuts(view, used);
-    if (!gmlake_reserve_pieces(self, most) || !reserve_held(self, view, most))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(gmlake_reserve_pieces(self, most) && reserve_held(self, view, most));
     become(self, index, GMLAKE_ACTIVE);
     leave_release_order(self, index);
     view->used = used;

@@ -108,8 +108,7 @@ static __attribute__((noinline)) enum ar_status renew(struct slab_policy *self, 
 {
     if (!self->classes[index]) {
         struct slab_class *class = ar_host_alloc(self->heap.host, sizeof *class);
-        if (!class)
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(class);
         class->bytes = slab_class_bytes(index);
         self->classes[index] = class;
     }
@@ -451,8 +450,7 @@ static enum ar_status slab_create(const struct ar_policy_context *context, const
     extern const struct ar_policy_ops slab_policy;
     const struct slab_values *values = given;
     struct slab_policy *self = ar_policy_new(context, &slab_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->limit_bytes = ar_policy_limit(&values->common);
     self->largest_class_bytes = slab_class_bytes(slab_class_of(values->largest_class_bytes));
     self->keep = (uint32_t)values->keep;

@@ -133,8 +133,7 @@ static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint
     ar_backing_memory(self->below, &free_bytes, &total_bytes);
     if (count > free_bytes / page_bytes + self->pooled_count || count > UINT32_MAX / 2)
         return AR_REFUSED;
-    if (!reserve(self, (uint32_t)count))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(reserve(self, (uint32_t)count));
     AR_TRY(ar_backing_reserve(self->below, count * page_bytes, address));
     uint32_t list;
     enum ar_status status = map_run(self, *address, count, &list);
@@ -205,8 +204,7 @@ enum ar_status slab_pages_open(const struct ar_policy_context *context, const ui
     if (!below->page_bytes)
         return AR_UNSUPPORTED;
     struct slab_pages *self = ar_host_alloc(context->host, sizeof *self);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->base = (struct ar_backing){.ops = &ops, .granule_bytes = below->page_bytes};
     self->below = below;
     self->last_stream = last_stream;

@@ -114,8 +114,7 @@ static enum ar_status make_blocks(struct torch *self, const struct given *given,
         bool grows = given->expandable || range->state != AR_POLICY_RANGE_UNMAPPED;
         if (range->address > at || (used && range->address != at) || !grows)
             return AR_INVALID;
-        if (!torch_reserve_blocks(self, 2))
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(torch_reserve_blocks(self, 2));
         uint64_t bytes = end_of(range) - at;
         if (used)
             bytes = block_bytes(self, range, before_free_block ? range[1].bytes : 0, small);
@@ -145,8 +144,7 @@ static enum ar_status take_free(struct torch *self, const struct given *given, u
     struct ar_span *at = self->spans.at;
     for (uint32_t block = self->segments[segment].first; block; block = at[block].next) {
         if (!self->blocks[block].mapped) {
-            if (!torch_unmapped_add(self, block))
-                return AR_HOST_MEMORY;
+            AR_TRY_HOST(torch_unmapped_add(self, block));
             continue;
         }
         self->base.totals.reserved_bytes += at[block].bytes;

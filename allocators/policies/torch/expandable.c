@@ -192,8 +192,7 @@ enum ar_status torch_create_pages(struct torch *self, const struct torch_segment
 static enum ar_status map_pages(struct torch *self, struct torch_segment *segment, uint64_t grain,
                                 uint32_t first, uint32_t last)
 {
-    if (!grow_pages(self, segment, last))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(grow_pages(self, segment, last));
     enum ar_status status = torch_create_pages(self, segment, segment->pages, first, last);
     if (status != AR_OK)
         return status;
@@ -272,8 +271,7 @@ enum ar_status torch_adopt_pages(struct torch *self, uint32_t index)
                 return AR_INVALID;
             continue;
         }
-        if (!grow_pages(self, segment, (uint32_t)((end + page - 1) / page)))
-            return AR_HOST_MEMORY;
+        AR_TRY_HOST(grow_pages(self, segment, (uint32_t)((end + page - 1) / page)));
         for (uint64_t i = start / page; i < (end + page - 1) / page; i++)
             segment->pages[i] = 1;
     }

@@ -464,8 +464,7 @@ static enum ar_status divide_page(struct torch *self, const struct candidate *c)
     uint64_t start = self->segments[c->segment].address + c->first * GRAIN, begin, bytes;
     uint64_t end = start + c->count * GRAIN;
     uint32_t arena = self->segments[c->segment].arena, most = gain_of(c);
-    if (!torch_reserve_blocks(self, 2 * most) || !torch_reserve_unmapped(self, arena, most))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(torch_reserve_blocks(self, 2 * most) && torch_reserve_unmapped(self, arena, most));
     uint32_t first = first_block(self, c, start);
     for (uint32_t b = first; b && self->spans.at[b].address < end; b = self->spans.at[b].next)
         if (free_part(self, c, b, &begin))

@@ -623,8 +623,7 @@ enum ar_status torch_open(const struct ar_policy_context *context, const struct 
     AR_TRY(check_pages(&settings, context->backing->page_bytes, ops->name, divides, error));
     struct torch *self =
         ar_policy_new(context, ops, divides ? sizeof(struct mosaic) : sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);

@@ -152,11 +152,9 @@ static uint32_t place_by_address(const struct vmm *self, uint32_t count, uint64_
 enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
 {
     uint64_t address;
-    if (!room_for_range(self))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(room_for_range(self));
     struct vmm_range *range = ar_host_alloc(self->host, sizeof *range);
-    if (!range)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(range);
     enum ar_status status = ar_backing_reserve(self->backing, bytes, &address);
     if (status != AR_OK) {
         ar_host_free(self->host, range, sizeof *range);
@@ -352,8 +350,7 @@ static enum ar_status vmm_create(const struct ar_policy_context *context, const 
         return ar_error_set(error, AR_UNSUPPORTED,
                             "policy vmm: this device has no virtual memory; use another profile");
     struct vmm *self = ar_policy_new(context, &vmm_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
     uint64_t free_bytes;

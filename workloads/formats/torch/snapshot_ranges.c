@@ -144,8 +144,7 @@ static enum ar_status use_block(struct telling *self, struct range *range, uint6
     bytes = torch_round(&self->settings, bytes);
     if (self->stuck || !bytes || block_at(self, address))
         return AR_OK;
-    if (!ar_range_pool_reserve(&self->blocks, 1))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_range_pool_reserve(&self->blocks, 1));
     uint32_t block = ar_range_pool_take(&self->blocks);
     self->blocks.nodes[block].address = address;
     self->blocks.nodes[block].bytes = bytes;
