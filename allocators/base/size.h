@@ -38,6 +38,17 @@ AR_API const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_b
 #define AR_SIZE_UP(bytes)    ar_size_print_up(bytes, (char[32]){0}, 32)
 #define AR_SIZE_EXACT(bytes) ar_size_print_exact(bytes, (char[32]){0}, 32)
 
+/* The greatest common divisor; 0 divides nothing but 0. */
+static inline uint64_t ar_size_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* Rounds up to a multiple of a power of two. The result must not overflow. */
 static inline uint64_t ar_size_round_up(uint64_t bytes, uint64_t power_of_two)
 {

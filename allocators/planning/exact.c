@@ -40,6 +40,7 @@
 #include <string.h>
 
 #include "allocators/base/rng.h"
+#include "allocators/base/size.h"
 
 /* ---- the data of the search ------------------------------------------------------------------ */
 
@@ -113,23 +114,13 @@ enum search_answer { SEARCH_FOUND, SEARCH_NONE, SEARCH_CUT };
 #define DEAD_ROOM   (UINT64_C(1) << 19)
 #define FIRST_ROOM  4096
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static uint64_t find_unit(const struct packing *packing)
 {
     uint64_t unit = 0;
     for (uint32_t i = 0; i < packing->count; i++) {
-        unit = common_divisor(unit, packing->blocks[i].bytes);
+        unit = ar_size_common_divisor(unit, packing->blocks[i].bytes);
         if (packing->blocks[i].alignment > 1)
-            unit = common_divisor(unit, packing->blocks[i].alignment);
+            unit = ar_size_common_divisor(unit, packing->blocks[i].alignment);
     }
     return unit ? unit : 1;
 }

@@ -297,13 +297,11 @@ static enum ar_status async_create(const struct ar_policy_context *context, cons
     return AR_OK;
 }
 
-static const char *const async_recorders[] = {"async", NULL};
-
 const struct ar_policy_ops async_policy = {
     .name = "async",
     .summary = "the driver's stream-ordered pool; on sim a model of it",
     .reference = "cuMemAllocAsync, driver 580; on sim inferred from recordings",
-    .recorders = async_recorders,
+    .recorders = (const char *const[]){"async", NULL},
     .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_OPAQUE,
     .options = async_options,
     .values_bytes = sizeof(struct async_values),

@@ -208,13 +208,11 @@ static enum ar_status cupy_create(const struct ar_policy_context *context, const
     return AR_OK;
 }
 
-static const char *const cupy_recorders[] = {"cupy", NULL};
-
 const struct ar_policy_ops cupy_policy = {
     .name = "cupy",
     .summary = "CuPy's default pool: exact device allocations, best fit, cut exactly, per stream",
     .reference = "CuPy 14.2, cupy/cuda/memory.pyx",
-    .recorders = cupy_recorders,
+    .recorders = (const char *const[]){"cupy", NULL},
     .capabilities = AR_POLICY_WATCHES_FREE,
     .options = cupy_options,
     .values_bytes = sizeof(struct cupy_values),

@@ -903,13 +903,11 @@ static enum ar_status arena_create(const struct ar_policy_context *context, cons
     return AR_OK;
 }
 
-static const char *const arena_recorders[] = {"rmm-arena", NULL};
-
 const struct ar_policy_ops rmm_arena_policy = {
     .name = "rmm-arena",
     .summary = "RAPIDS RMM's arena: first fit by address, superblocks lent to streams",
     .reference = "RMM 26.10, arena_memory_resource",
-    .recorders = arena_recorders,
+    .recorders = (const char *const[]){"rmm-arena", NULL},
     .capabilities = AR_POLICY_WATCHES_FREE,
     .options = arena_options,
     .values_bytes = sizeof(struct arena_values),

@@ -458,13 +458,11 @@ static enum ar_status rmm_create(const struct ar_policy_context *context, const 
     return AR_OK;
 }
 
-static const char *const rmm_recorders[] = {"rmm-pool", NULL};
-
 const struct ar_policy_ops rmm_pool_policy = {
     .name = "rmm-pool",
     .summary = "RAPIDS RMM's pool: coalescing best fit, doubling, streams take from each other",
     .reference = "RMM 26.10, pool_memory_resource",
-    .recorders = rmm_recorders,
+    .recorders = (const char *const[]){"rmm-pool", NULL},
     .capabilities = AR_POLICY_WATCHES_FREE,
     .options = rmm_options,
     .values_bytes = sizeof(struct rmm_values),

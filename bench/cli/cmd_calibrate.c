@@ -2,7 +2,6 @@
  * device, or combines several profiles into their median. */
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/calibrate/calibrate.h"

@@ -7,7 +7,6 @@
 #include "allocators/base/array.h"
 #include "allocators/registry.h"
 #include "workloads/formats/formats.h"
-#include "workloads/trace/trace.h"
 
 const char *rig_spec(const struct ar_policy_ops *ops, char *text, size_t text_bytes)
 {

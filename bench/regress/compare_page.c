@@ -176,13 +176,6 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
     return status;
 }
 
-static void attribute(FILE *stream, const char *name, const char *value)
-{
-    fprintf(stream, " %s=\"", name);
-    xml_text(stream, value);
-    fputc('"', stream);
-}
-
 void compare_junit(const struct verdicts *verdicts, FILE *stream)
 {
     size_t failures = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
@@ -206,7 +199,7 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
         snprintf(message, sizeof message, "%s: %s before, %s now; %s", verdict_name(row->verdict),
                  row->old, row->new, text);
         fputs("    <testcase", stream);
-        attribute(stream, "classname", row->workload_name);
+        xml_attribute(stream, "classname", row->workload_name);
         fputs(" name=\"", stream);
         xml_text(stream, row->policy);
         fputc(' ', stream);

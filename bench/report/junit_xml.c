@@ -48,7 +48,7 @@ void xml_text(FILE *stream, const char *text)
     }
 }
 
-static void attribute(FILE *stream, const char *name, const char *value)
+void xml_attribute(FILE *stream, const char *name, const char *value)
 {
     fprintf(stream, " %s=\"", name);
     xml_text(stream, value);
@@ -88,8 +88,8 @@ static void put_totals(FILE *stream, struct totals totals)
 static void property(FILE *stream, const char *indent, const char *name, const char *value)
 {
     fprintf(stream, "%s<property", indent);
-    attribute(stream, "name", name);
-    attribute(stream, "value", value);
+    xml_attribute(stream, "name", name);
+    xml_attribute(stream, "value", value);
     fputs("/>\n", stream);
 }
 
@@ -107,9 +107,9 @@ static void outcome(FILE *stream, const struct run_record *record)
     else
         snprintf(message, sizeof message, "%s", record->detail);
     fprintf(stream, "      <%s", record->unsupported ? "skipped" : died ? "error" : "failure");
-    attribute(stream, "message", message);
+    xml_attribute(stream, "message", message);
     if (!record->unsupported)
-        attribute(stream, "type", cause ? cause : "unknown");
+        xml_attribute(stream, "type", cause ? cause : "unknown");
     fputs("/>\n", stream);
 }
 
@@ -141,7 +141,7 @@ static void test_case(FILE *stream, const struct run_record *record, bool severa
     xml_text(stream, record->policy_spec);
     xml_text(stream, which);
     fputc('"', stream);
-    attribute(stream, "classname", record->workload.name);
+    xml_attribute(stream, "classname", record->workload.name);
     fprintf(stream, " time=\"%.9f\">\n", seconds_of(record));
     metrics(stream, record);
     if (!record->passed)
@@ -175,7 +175,7 @@ static void test_suite(FILE *stream, const struct result_group *group)
 void junit_xml_write(FILE *stream, const struct results *results)
 {
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", stream);
-    attribute(stream, "name", results->suite ? results->suite : "allocrig");
+    xml_attribute(stream, "name", results->suite ? results->suite : "allocrig");
     put_totals(stream, total(results->runs, results->run_count));
     fputs(">\n", stream);
     for (size_t i = 0; i < results->group_count; i++)

@@ -36,6 +36,7 @@ void junit_xml_write(FILE *stream, const struct results *results);
 
 /* Writes a text as an XML attribute; a character that XML does not allow becomes U+FFFD. */
 void xml_text(FILE *stream, const char *text);
+void xml_attribute(FILE *stream, const char *name, const char *value); /* ` NAME="VALUE"` */
 
 /* OpenMetrics text for Prometheus: a gauge for each metric, named `allocrig_` and its name in base
  * units: `alloc_ns_p50` becomes allocrig_alloc_p50_seconds. Metrics that no run has are left

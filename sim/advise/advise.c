@@ -1,6 +1,5 @@
 #include "sim/advise/advise.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,6 @@
 #include "allocators/decorators/forward.h"
 #include "sim/experiment/session.h"
 #include "sim/search/search.h"
-#include "workloads/trace/trace.h"
 
 #define FINE_PER_CENT   2 /* of the live peak: the steps below twice the live peak */
 #define COARSE_PER_CENT 5 /* the steps above it */

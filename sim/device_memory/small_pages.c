@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "allocators/base/size.h"
-
 static uint32_t page_slots(const struct small_pages *self)
 {
     return (uint32_t)(self->page_bytes / self->granule_bytes);

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/size.h"
 #include "allocators/policies/torch/conf_keys.h"
 #include "sim/fidelity/recording.h"
 

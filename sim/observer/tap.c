@@ -1,7 +1,6 @@
 #include "sim/observer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"

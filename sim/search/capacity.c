@@ -11,15 +11,12 @@
  *    It ends at the most that a device can have. */
 #include "sim/search/search.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
 #include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"
-#include "workloads/trace/trace.h"
 
 #define UNIT_BYTES (2 * AR_MIB)
 

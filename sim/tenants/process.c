@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/size.h"
 #include "allocators/options.h"
 
 const char *process_exception_name(enum process_exception exception)

@@ -1,7 +1,5 @@
 #include "sim/tenants/runner.h"
 
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "workloads/workload.h"
 

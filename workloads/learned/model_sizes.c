@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "allocators/base/map.h"
+#include "allocators/base/size.h"
 #include "workloads/learned/model.h"
 
 #define UNSEEN_LEAST 0.25 /* below it, sizes are of a list that the recording has */
@@ -29,16 +30,6 @@ static int compare_members(const void *a, const void *b)
                                       : (one->step > other->step) - (one->step < other->step);
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Fills grain and mean. */
 static void measure_requests(const struct learned_model *model, struct learned_class *class_,
                              const struct member *members, size_t count)
@@ -48,8 +39,8 @@ static void measure_requests(const struct learned_model *model, struct learned_c
         for (size_t i = 0; i < count; i++) {
             uint64_t bytes = model->steps[members[i].step].bytes[request],
                      base = first->bytes[request];
-            class_->grain[request] =
-                common_divisor(class_->grain[request], bytes > base ? bytes - base : base - bytes);
+            class_->grain[request] = ar_size_common_divisor(
+                class_->grain[request], bytes > base ? bytes - base : base - bytes);
             class_->mean[request] += (double)bytes / (double)count;
         }
 }

@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocators/base/size.h"
 #include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"
 
