@@ -155,13 +155,12 @@ static bool is_among(struct dirent **names, int count, const char *name)
 static enum ar_status tell_left_out(const struct arguments *self, struct dirent **cells,
                                     int cell_count, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 1; i < self->folders.count && !status; i++) {
+    for (size_t i = 1; i < self->folders.count; i++) {
         const char *first = NULL;
         int more = -1;
         struct dirent **names = NULL;
         int count = 0;
-        status = scan(self->folders.at[i], &names, &count, error);
+        AR_TRY(scan(self->folders.at[i], &names, &count, error));
         for (int j = 0; j < count; j++) {
             if (is_among(cells, cell_count, names[j]->d_name) ||
                 !is_there(self->folders.at[i], names[j]->d_name))
@@ -177,7 +176,7 @@ static enum ar_status tell_left_out(const struct arguments *self, struct dirent 
                          self->folders.at[i], first, self->folders.at[0]);
         names_free(names, count);
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status write_page(const struct arguments *self, const struct model_cell *cells,

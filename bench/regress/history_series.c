@@ -121,11 +121,10 @@ static enum ar_status add_run(struct making *self, size_t line, const struct his
                                   .unit = "event",
                                   .better = METRIC_HIGHER,
                                   .run = index};
-    enum ar_status status = AR_OK;
     if (fits(self->rules->figure, like.figure))
-        status = add_point(self, series_of(self->out, &tracked->heads[METRIC_COUNT], &like), line,
-                           outcome_of(run), tracked->outcome_epoch);
-    for (int m = 0; m < METRIC_COUNT && !status; m++) {
+        AR_TRY(add_point(self, series_of(self->out, &tracked->heads[METRIC_COUNT], &like), line,
+                         outcome_of(run), tracked->outcome_epoch));
+    for (int m = 0; m < METRIC_COUNT; m++) {
         const struct metric_info *info = metric_info((enum metric)m);
         if (isnan(run->values[m]) || !fits(self->rules->figure, info->name))
             continue;
@@ -135,10 +134,10 @@ static enum ar_status add_run(struct making *self, size_t line, const struct his
         like.kind = tracked->timed[m] ? CHANGE_TIMED : CHANGE_EXACT;
         like.machine = tracked->timed[m] ? self->history->lines[line].machine : NULL;
         like.flags = tracked->timed[m] ? self->history->lines[line].flags : NULL;
-        status = add_point(self, series_of(self->out, &tracked->heads[m], &like), line,
-                           run->values[m], tracked->epoch);
+        AR_TRY(add_point(self, series_of(self->out, &tracked->heads[m], &like), line,
+                         run->values[m], tracked->epoch));
     }
-    return status;
+    return AR_OK;
 }
 
 /* The timed metrics must be known before any series is made. */
@@ -163,19 +162,18 @@ static enum ar_status find_timed(struct making *self)
 
 static enum ar_status add_runs(struct making *self)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < self->history->count && !status; i++) {
+    for (size_t i = 0; i < self->history->count; i++) {
         const struct history_line *line = &self->history->lines[i];
-        for (size_t j = 0, near = 0; j < line->run_count && !status; j++) {
+        for (size_t j = 0, near = 0; j < line->run_count; j++) {
             const struct history_run *run = &line->runs[j];
             if (!is_wanted(self->rules, run->policy, run->workload, run->workload_name))
                 continue;
             size_t index = track(self, run, near);
-            status = add_run(self, i, run, index);
+            AR_TRY(add_run(self, i, run, index));
             near = index + 1;
         }
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status add_count(struct making *self, size_t line,

@@ -174,9 +174,7 @@ static bool read_row(const char *line, struct driver_call *row)
 
 bool call_list_add(struct call_list *self, const struct driver_call *call)
 {
-    if (!AR_ARRAY_ADD(self->items, self->count, self->room, *call))
-        return false;
-    return true;
+    return AR_ARRAY_ADD(self->items, self->count, self->room, *call);
 }
 
 bool call_list_ready(struct call_list *self, size_t room)

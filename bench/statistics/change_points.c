@@ -42,10 +42,9 @@ static enum ar_status test_at(const struct search *self, size_t from, size_t at,
     size_t left = least_of(at - from, CHANGE_WINDOW);
     size_t right = least_of(end - at, CHANGE_WINDOW);
     size_t places = end - from - 2 * CHANGE_LEAST + 1;
-    enum ar_status status =
-        rank_test(self->values + at - left, left, self->values + at, right, test, self->error);
+    AR_TRY(rank_test(self->values + at - left, left, self->values + at, right, test, self->error));
     test->p = fmin(1, test->p * (double)places);
-    return status;
+    return AR_OK;
 }
 
 /* Rules 1 to 3, for the values from `from` to before `end`. */
@@ -98,19 +97,18 @@ static enum ar_status spread(const double *values, size_t count, double *out,
 static enum ar_status place(const struct search *self, size_t from, size_t *at, size_t end)
 {
     double least = INFINITY;
-    enum ar_status status = AR_OK;
     from = *at - least_of(*at - from, CHANGE_WINDOW);
     end = *at + least_of(end - *at, CHANGE_WINDOW);
-    for (size_t i = from + CHANGE_LEAST; i + CHANGE_LEAST <= end && !status; i++) {
+    for (size_t i = from + CHANGE_LEAST; i + CHANGE_LEAST <= end; i++) {
         double cost = 0;
-        status = spread(self->values + from, i - from, &cost, self->error);
-        AR_THEN(status, spread(self->values + i, end - i, &cost, self->error));
+        AR_TRY(spread(self->values + from, i - from, &cost, self->error));
+        AR_TRY(spread(self->values + i, end - i, &cost, self->error));
         if (cost < least) {
             least = cost;
             *at = i;
         }
     }
-    return status;
+    return AR_OK;
 }
 
 /* Rules 4 and 5: places and tests each change between its neighbours. `*weakest` is the index of
@@ -119,27 +117,25 @@ static enum ar_status test_all(const struct search *self, size_t count, struct c
                                size_t found, size_t *weakest)
 {
     double least = INFINITY;
-    enum ar_status status = AR_OK;
     *weakest = SIZE_MAX;
-    for (size_t i = 0; i < found && !status; i++) {
+    for (size_t i = 0; i < found; i++) {
         size_t from = i ? points[i - 1].at : 0;
         size_t end = i + 1 < found ? points[i + 1].at : count;
         struct rank_test test = {0};
-        status = place(self, from, &points[i].at, end);
-        AR_THEN(status, test_at(self, from, points[i].at, end, &test));
-        AR_THEN(status,
-                median(self->values + from, points[i].at - from, &points[i].before, self->error));
-        AR_THEN(status, median(self->values + points[i].at, end - points[i].at, &points[i].after,
-                               self->error));
+        AR_TRY(place(self, from, &points[i].at, end));
+        AR_TRY(test_at(self, from, points[i].at, end, &test));
+        AR_TRY(median(self->values + from, points[i].at - from, &points[i].before, self->error));
+        AR_TRY(
+            median(self->values + points[i].at, end - points[i].at, &points[i].after, self->error));
         points[i].p = test.p;
         double size = fabs(log(test.ratio));
         bool holds = test.p <= self->rules->alpha && fabs(test.ratio - 1) >= self->rules->effect;
-        if (!status && !holds && size < least) {
+        if (!holds && size < least) {
             least = size;
             *weakest = i;
         }
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status find_timed(const struct search *self, size_t count,

@@ -159,8 +159,7 @@ static struct text_list *list_of(struct suite *suite, enum list which)
 static enum ar_status read_values(struct text_list *values, char *text, struct ar_error *error)
 {
     static const char gaps[] = " \t,";
-    enum ar_status status = AR_OK;
-    while (!status && *(text += strspn(text, gaps))) {
+    while (*(text += strspn(text, gaps))) {
         const char quote[2] = {*text == '\'' || *text == '"' ? *text : '\0', '\0'};
         char *begin = quote[0] ? text + 1 : text;
         char *end = begin + strcspn(begin, quote[0] ? quote : gaps);
@@ -168,11 +167,11 @@ static enum ar_status read_values(struct text_list *values, char *text, struct a
             return ar_invalid(error, "\"%.60s\": the quote does not end with the value", text);
         text = *end ? end + 1 : end;
         *end = '\0';
-        status = text_list_add(values, begin, error);
+        AR_TRY(text_list_add(values, begin, error));
     }
-    if (!status && values->count == 0)
-        status = ar_invalid(error, "a key of [grid] needs values: key = 1 2 3");
-    return status;
+    if (values->count == 0)
+        return ar_invalid(error, "a key of [grid] needs values: key = 1 2 3");
+    return AR_OK;
 }
 
 static void axis_close(struct suite_axis *axis)

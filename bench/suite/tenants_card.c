@@ -391,13 +391,12 @@ static enum ar_status listen_to(struct party *self, size_t only, struct ar_error
     do
         heard = poll(polled, count, (int)self->limit_s * 1000);
     while (heard < 0 && errno == EINTR);
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count; i++)
         if (!heard)
             lost(self, index[i], "it did not answer in time and was ended");
         else if (polled[i].revents)
-            status = read_answer(self, index[i], error);
-    return status;
+            AR_TRY(read_answer(self, index[i], error));
+    return AR_OK;
 }
 
 static bool send_order(struct party *self, size_t i, uint64_t steps)

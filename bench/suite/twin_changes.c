@@ -406,20 +406,19 @@ enum ar_status twin_changes_find(const struct scenario *text, const struct twin_
         self.peak = (struct twin_peak){
             result->failure.phase, self.peak.card, 0,
             twin_card_at(result, result->failure.phase, self.peak.card)->amounts};
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < setup->scenario.process_count && !status; i++)
-        status = policy_changes(&self, &setup->processes[i]);
-    for (size_t i = 0; i < setup->scenario.part_count && !status; i++)
-        status = part_changes(&self, &setup->parts[i]);
-    for (size_t i = 0; i < setup->scenario.part_count && !status && result->phase_count; i++)
-        status = release_around_peak(&self, i);
-    for (size_t i = 0; i < setup->scenario.process_count && !status; i++)
-        status = empty_caches(&self, i);
-    AR_THEN(status, other_orders(&self));
-    for (size_t i = 0; i < out->count && !status; i++)
+    for (size_t i = 0; i < setup->scenario.process_count; i++)
+        AR_TRY(policy_changes(&self, &setup->processes[i]));
+    for (size_t i = 0; i < setup->scenario.part_count; i++)
+        AR_TRY(part_changes(&self, &setup->parts[i]));
+    for (size_t i = 0; i < setup->scenario.part_count && result->phase_count; i++)
+        AR_TRY(release_around_peak(&self, i));
+    for (size_t i = 0; i < setup->scenario.process_count; i++)
+        AR_TRY(empty_caches(&self, i));
+    AR_TRY(other_orders(&self));
+    for (size_t i = 0; i < out->count; i++)
         if (out->at[i].failed == AR_HOST_MEMORY)
-            status = ar_error_set(error, AR_HOST_MEMORY, "%s", out->at[i].why);
-    return status;
+            return ar_error_set(error, AR_HOST_MEMORY, "%s", out->at[i].why);
+    return AR_OK;
 }
 
 void twin_changes_close(struct twin_changes *self)

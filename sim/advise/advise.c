@@ -404,16 +404,15 @@ static enum ar_status search_pair(void *argument, size_t number, struct trace_so
         uint64_t half = self->out->rows[row->candidate.half[i]].safe_bytes;
         better = half && half < better ? half : better;
     }
-    enum ar_status status = AR_OK;
     uint64_t less = ar_size_round_down(better - better / 100, 2 * AR_MIB);
     if (better < UINT64_MAX && less >= self->setup.live_peak_bytes)
-        status = search_from(self, row, less, trace, error);
+        AR_TRY(search_from(self, row, less, trace, error));
     /* If only pairs fit, a pair is listed even if it needs only a little less. */
-    if (!status && !row->listed && !self->single_fits && row->at.passed)
-        status = search_from(self, row, self->out->capacity_bytes, trace, error);
-    if (!status && row->listed)
-        status = try_alone(self, row, trace, error);
-    return status;
+    if (!row->listed && !self->single_fits && row->at.passed)
+        AR_TRY(search_from(self, row, self->out->capacity_bytes, trace, error));
+    if (row->listed)
+        AR_TRY(try_alone(self, row, trace, error));
+    return AR_OK;
 }
 
 /* Drops settings whose text equals that of an earlier row. */

@@ -355,14 +355,13 @@ static enum ar_status read_items(struct search *s, struct trace_source *trace,
 
 static enum ar_status take_rounds(struct search *s, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     do {
         s->changed = false;
-        for (enum phase phase = STEPS; phase <= EVENTS && !status; phase++)
-            status = run_phase(s, phase, error);
-        AR_THEN(status, round_sizes(s, error));
-    } while (s->changed && !status);
-    return status;
+        for (enum phase phase = STEPS; phase <= EVENTS; phase++)
+            AR_TRY(run_phase(s, phase, error));
+        AR_TRY(round_sizes(s, error));
+    } while (s->changed);
+    return AR_OK;
 }
 
 static enum ar_status search(struct search *s, struct trace_source *trace,

@@ -309,17 +309,16 @@ static enum ar_status arrivals(struct schedule *self, uint64_t time_ns, struct a
 
 static enum ar_status departures(struct schedule *self, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < self->tenants->count && !status; i++) {
+    for (size_t i = 0; i < self->tenants->count; i++) {
         struct tenant *tenant = &self->items[i];
         if (!tenant->setup->leaves || self->round < tenant->setup->leaves || tenant->waits)
             continue;
         if (tenant->presence == THERE)
-            status = retire(tenant, error);
+            AR_TRY(retire(tenant, error));
         else if (tenant->presence == STAYING)
             leave(tenant);
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- turns ---------------------------------------------------------------------------------- */

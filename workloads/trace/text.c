@@ -98,18 +98,17 @@ static enum ar_status take_fields(const char **at, struct trace_event *event,
                                   struct ar_error *error)
 {
     const struct grammar *rule = &grammar[event->kind];
-    enum ar_status status = AR_OK;
-    for (const char *field = rule->fields; *field && !status; field++) {
+    for (const char *field = rule->fields; *field; field++) {
         if (*field == 'i')
-            status = take_number(at, "id", &event->id, error);
+            AR_TRY(take_number(at, "id", &event->id, error));
         else if (*field == 'v')
-            status = take_number(at, rule->value, &event->value, error);
+            AR_TRY(take_number(at, rule->value, &event->value, error));
         else if (*field == 'S' && (!**at || is_letter((*at)[1])))
             event->stream = rule->absent_stream;
         else
-            status = take_stream(at, &event->stream, error);
+            AR_TRY(take_stream(at, &event->stream, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* Reads a line; keys and texts are added to the tables. trace_check_event fills in the fields that

@@ -184,28 +184,27 @@ static enum ar_status pair_write(struct conversion *c, uint32_t *at)
 
 static enum ar_status pair_all(struct conversion *c)
 {
-    enum ar_status status = AR_OK;
-    for (uint32_t at = 0; at < c->count && !status; at++) {
+    for (uint32_t at = 0; at < c->count; at++) {
         struct timeline_row *row = &c->rows[at];
         switch (row->action) {
         case ACTION_BEFORE:
             row->initial = true;
-            status = push(c, at, row->bytes, row->category);
+            AR_TRY(push(c, at, row->bytes, row->category));
             break;
         case ACTION_MAKE:
-            status = push(c, at, row->bytes, row->category);
+            AR_TRY(push(c, at, row->bytes, row->category));
             break;
         case ACTION_WRITE:
-            status = pair_write(c, &at);
+            AR_TRY(pair_write(c, &at));
             break;
         default:
             row->bytes = -row->bytes;
-            status = pop(c, row->bytes, row->category, &row->pair);
+            AR_TRY(pop(c, row->bytes, row->category, &row->pair));
             row->initial = row->pair == NONE;
             c->reading->report->unmatched_frees += row->initial;
         }
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- events ------------------------------------------------------------------------------ */

@@ -291,18 +291,17 @@ static enum ar_status find_passed(struct snapshot_passed *self, uint32_t block, 
     const uint64_t most_bytes = most_for(self, bytes);
     const uint32_t taken = segment_index(self, block);
     uint64_t address = 0;
-    enum ar_status status = AR_OK;
-    while (!status && !self->stuck) {
+    while (!self->stuck) {
         uint32_t other = ar_range_tree_best(&self->blocks, root, bytes, address);
         if (!other || (other == block && !fresh) || node_of(self, other)->bytes >= most_bytes)
             break;
         if (other != block)
-            status = snapshot_passed_oppose(self, taken, segment_index(self, other), error);
+            AR_TRY(snapshot_passed_oppose(self, taken, segment_index(self, other), error));
         bytes = node_of(self, other)->bytes;
         address = node_of(self, other)->address + 1;
         self->stuck |= ++self->steps >> SNAPSHOT_STEPS_BITS != 0;
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- entries --------------------------------------------------------------------------- */

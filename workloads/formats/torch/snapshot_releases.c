@@ -17,14 +17,12 @@ static bool keeps_common(struct snapshot_passed *self)
 static enum ar_status oppose_released(struct snapshot_passed *self, uint32_t segment, size_t event,
                                       struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t k = self->back_from; k < event && self->giving_back && !status && !self->stuck;
-         k++) {
+    for (size_t k = self->back_from; k < event && self->giving_back && !self->stuck; k++) {
         self->stuck |= ++self->steps >> SNAPSHOT_STEPS_BITS != 0;
         if (self->of_event[k] != SNAPSHOT_NO_SEGMENT)
-            status = snapshot_passed_oppose(self, segment, self->of_event[k], error);
+            AR_TRY(snapshot_passed_oppose(self, segment, self->of_event[k], error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* Private pools were deleted before an event, and their pending blocks completed: the released

@@ -494,16 +494,15 @@ static bool is_frame(const struct snapshot_tree *tree, uint64_t value)
 static enum ar_status take_frames(struct snapshot_tree *tree, uint64_t list, const uint64_t *items,
                                   size_t count, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < count && !index_of(tree, list) && !status; i++) {
+    for (size_t i = 0; i < count && !index_of(tree, list); i++) {
         uint64_t object = pickle_payload(items[i]);
         if (!is_frame(tree, items[i]))
             continue;
         if (class_of(tree, object) != FRAME)
-            status = reduce_frame(tree, object, error);
+            AR_TRY(reduce_frame(tree, object, error));
         become(tree, list, FRAMES, index_of(tree, object));
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- records --------------------------------------------------------------------------- */
@@ -689,10 +688,9 @@ static enum ar_status on_text(void *argument, const char *bytes, size_t length, 
         return ar_error_set(error, AR_FORMAT,
                             "it holds more data than a snapshot of that size can");
     const char *end = memchr(bytes, 0, length);
-    enum ar_status status =
-        texts_intern(&tree->texts, bytes, end ? (size_t)(end - bytes) : length, &at, error);
+    AR_TRY(texts_intern(&tree->texts, bytes, end ? (size_t)(end - bytes) : length, &at, error));
     *index = at;
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status on_wide(void *argument, uint64_t bits, bool negative, uint64_t *index,

@@ -204,8 +204,7 @@ static enum ar_status remove_pages(struct snapshot_world *world,
                                    const struct snapshot_record *record, struct ar_error *error)
 {
     uint64_t address = record->address, left = record->bytes;
-    enum ar_status status = AR_OK;
-    while (left && !status) {
+    while (left) {
         const struct snapshot_area *area = snapshot_areas_at(&world->areas, address);
         if (!area || !area->expandable) {
             size_t above = snapshot_areas_above(&world->areas, address);
@@ -218,11 +217,11 @@ static enum ar_status remove_pages(struct snapshot_world *world,
         }
         uint64_t bytes = area->address + area->bytes - address;
         bytes = bytes < left ? bytes : left;
-        status = snapshot_areas_cut(&world->areas, address, bytes, error);
+        AR_TRY(snapshot_areas_cut(&world->areas, address, bytes, error));
         address += bytes;
         left -= bytes;
     }
-    return status;
+    return AR_OK;
 }
 
 static void remove_segment(struct snapshot_world *world, struct snapshot_record *record)

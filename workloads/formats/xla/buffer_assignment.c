@@ -281,21 +281,20 @@ static enum ar_status append_value(struct reading *r, const struct value *value,
 static enum ar_status append_all(struct reading *r, bool before, uint64_t *ids, uint64_t *id,
                                  struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     size_t value = 0;
-    for (size_t i = 0; i < r->allocation_count && !status; i++) {
+    for (size_t i = 0; i < r->allocation_count; i++) {
         const struct allocation *allocation = &r->allocations[i];
         bool is_before = allocation->kind == PARAMETER || allocation->kind == CONSTANT;
         bool is_here = allocation->kind != THREAD_LOCAL && is_before == before;
         if (is_here) {
             ids[i] = (*id)++;
-            status = append_allocation(r, allocation, ids[i], error);
+            AR_TRY(append_allocation(r, allocation, ids[i], error));
         }
-        for (; value < r->value_count && r->values[value].allocation == i && !status; value++)
+        for (; value < r->value_count && r->values[value].allocation == i; value++)
             if (is_here)
-                status = append_value(r, &r->values[value], error);
+                AR_TRY(append_value(r, &r->values[value], error));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status append_end(struct reading *r, const uint64_t *ids, struct ar_error *error)

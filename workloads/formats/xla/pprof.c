@@ -333,21 +333,20 @@ static enum ar_status parse_sample(const struct profile *p, struct part part, st
                                    struct ar_error *error)
 {
     struct field field;
-    enum ar_status status = AR_OK;
     sample->value_count = sample->location_count = 0;
     sample->kind[0] = sample->device[0] = 0;
-    while (part.at < part.end && !status) {
+    while (part.at < part.end) {
         bool good = take_field(&part, &field);
         if (good && field.number == SAMPLE_LOCATION)
             good = take_numbers(&field, sample->locations, FRAMES_MOST, &sample->location_count);
         else if (good && field.number == SAMPLE_VALUE)
             good = take_numbers(&field, sample->values, VALUES_MOST, &sample->value_count);
         else if (good && field.number == SAMPLE_LABEL)
-            status = parse_label(p, field.part, sample, error);
+            AR_TRY(parse_label(p, field.part, sample, error));
         if (!good)
             return damaged(p, part.at, error);
     }
-    return status;
+    return AR_OK;
 }
 
 static bool is_host(const char *device)
