@@ -254,7 +254,7 @@ static const struct message_form bares[] = {
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, 0},
     {"causedbyinsufficientsharedmemory|insufficientsharedmemory(shm)|"
      "unabletoopensharedmemoryobject|"
-     "unabletowritetofile</torch_|nospaceleftondevice:'/dev/shm|unabletommap",
+     "file</torch_|nospaceleftondevice:'/dev/shm|unabletommap",
      MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
     {"insufficientsharedmemory|sharedmemoryallocationexceeded|toomuchshareddata", MESSAGE_LIBRARY,
      "", how_shared, FORM_CHIP},
@@ -445,6 +445,13 @@ static bool is_guess(const struct message_text *text, size_t at)
     return message_text_any(text, words, from, at);
 }
 
+/* Whether words for the memory of a card stand beside words for that of the host. */
+static bool is_beside_card(const struct message_text *text, size_t at)
+{
+    size_t from = at > NEAR_CHARACTERS ? at - NEAR_CHARACTERS : 0;
+    return message_text_any(text, "vram|videomem|amdgpu|drm", from, at + NEAR_CHARACTERS);
+}
+
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
  * failure of something else, or part of a sentence. */
 static bool is_said(const struct message_text *text, const struct message_form *form, size_t at,
@@ -516,7 +523,7 @@ static bool read_words(const struct message_text *text, const struct message_for
     if (first == MESSAGE_NOWHERE)
         return false;
     message_form_apply(form, self);
-    self->indirect |= self->host && is_guess(text, first);
+    self->indirect |= self->host && (is_guess(text, first) || is_beside_card(text, first));
     self->bare = true;
     self->taken = 1;
     for (size_t at = first; at != MESSAGE_NOWHERE && (at == first || !(form->flags & FORM_FAILS));
