@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "sim/explain/message.h"
-#include "sim/explain/message_text.h"
+#include "sim/explain/message_forms.h"
 #include "tests/support/test.h"
 #include "tests/support/writing.h"
 
@@ -629,4 +629,56 @@ TEST(the_message_in_full_is_taken)
     assert_int_equal(message.count, 2);
     assert_int_equal(message.taken, 1);
     assert_int_equal(message.cause, MESSAGE_CAPACITY);
+}
+
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+/* The figures of a pattern in a text; false: it is not there. */
+static bool finds(const char *pattern, const char *words, struct message_figure *figures)
+{
+    struct message_text text;
+    memset(figures, 0, MESSAGE_FIGURE_COUNT * sizeof *figures);
+    assert_ok(message_text_open(words, strlen(words), &text, &test_error));
+    bool found = message_pattern_read(&text, pattern, 0, text.count, 0, figures);
+    message_text_close(&text);
+    return found;
+}
+
+TEST(patterns_of_wordings)
+{
+    struct message_figure figures[MESSAGE_FIGURE_COUNT];
+    const struct message_figure *asked = &figures[MESSAGE_FIGURE_ASKED];
+    const struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
+    assert_true(finds("asksA*freeF", "asks 5 MiB of which 7 bytes are free 300", figures));
+    assert_int_equal(asked->bytes, 5 << 20);
+    assert_int_equal(available->bytes, 300);
+    /* The last begin counts, a number stands for itself, and a size may be the first. */
+    assert_true(finds("asksA*end", "asks 1 KiB, asks 2 KiB, end", figures));
+    assert_int_equal(asked->bytes, 2 << 10);
+    assert_true(finds("Aongpu#", "take 3 KiB on GPU 12", figures));
+    assert_int_equal(asked->bytes, 3 << 10);
+    assert_false(finds("Aongpu#", "take 3 KiB on GPU", figures));
+    /* Alternatives, what may be missing, and two parts of one request. */
+    assert_true(finds("needsA|asksA&freeF|leftF", "asks 9, left 4", figures));
+    assert_int_equal(asked->bytes, 9);
+    assert_int_equal(available->bytes, 4);
+    assert_false(finds("needsA&leftF", "asks 9, left 4", figures));
+    assert_int_equal(available->bytes, 4);
+    assert_true(finds("weights(A*buffers(E", "weights (2 KiB) and buffers (1 KiB)", figures));
+    assert_int_equal(asked->bytes, 3 << 10);
+    assert_true(asked->derived);
+    /* A size below zero, and a figure that no card has. */
+    assert_true(finds("asksA&leftF", "asks -8, left 2305843009213693952", figures));
+    assert_int_equal(asked->bytes, UINT64_C(1) << 60);
+    assert_false(available->known);
+}
+
+TEST(a_pattern_reaches_no_further_than_its_gap)
+{
+    struct message_figure figures[MESSAGE_FIGURE_COUNT];
+    struct writing text = {"asks"};
+    for (int i = 0; i < 400; i++)
+        writing_add(&text, "x");
+    assert_true((writing_add(&text, "end"), finds("asks*end", text.text, figures)));
+    assert_false(finds("ask*end", text.text, figures));
 }
