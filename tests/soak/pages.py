@@ -5,7 +5,9 @@ import re
 HEADS = {
     "operations": ("Random operations under the shadow oracle",
                    "Each call is compared with a record of the live blocks: overlaps, sizes, alignment, totals. The policy's "
-                   "walk and its\nvalidate() are compared after each call with few live blocks, and after every thousandth.",
+                   "walk and its\nvalidate() are compared after each call with few live blocks, and after every thousandth. An operation "
+                   "is a request, a\nfree, a use on another stream or a trim. `plan` and `stalloc` plan each script of 20,000 "
+                   "before it is run.",
                    ("policy", "operations", "wanted", "processor s", "refused requests")),
     "fuzz": ("Readers under clang's fuzzer, with ASan and UBSan",
              "Processor seconds of each reader in all recorded runs, of the 10 hours wanted; the code of readers changes "
@@ -48,11 +50,11 @@ def together(rows):
     """The rows of one name as one: numbers are added, but of edges and inputs the most counts."""
     if len(rows) == 1:
         return rows[0]
-    words = [re.findall(r"(\d+) (\w+)", row["figures"]) for row in rows]
+    words = [re.findall(r"(\d+) ([^,]*)", row["figures"]) for row in rows]
     figures = [f"{(max if name in ('edges', 'inputs') else sum)(int(of[at][0]) for of in words)} {name}"
                for at, (_, name) in enumerate(words[0])]
     return {**rows[-1], "done": str(sum(int(row["done"]) for row in rows)), "wanted": max((row["wanted"] for row in rows), key=int),
-            "cpu_s": str(sum(int(row["cpu_s"]) for row in rows)), "figures": ", ".join(figures)}
+            "cpu_s": str(sum(int(row["cpu_s"] or 0) for row in rows)), "figures": ", ".join(figures)}
 
 
 def listed(rows, field):
