@@ -193,6 +193,24 @@ static void print_cards(const struct answer *answers, size_t count)
             first, unknown > 1 ? text : "");
 }
 
+/* Why `advise` and `fits` may answer otherwise about a recording. */
+static void print_assumed(const struct answer *answers, size_t count)
+{
+    bool recorded = false, pending = false;
+    for (size_t i = 0; i < count; i++) {
+        recorded |= answers[i].workload->info.recorder[0] != '\0';
+        pending |= answers[i].frees == REPLAY_RECORDED;
+    }
+    if (recorded)
+        say(stdout,
+            "Of a recording `advise` and `fits` may say less or more: they place segments as the "
+            "driver of a card does (here with -d sim:addresses=driver)%s, and try fewer "
+            "capacities.",
+            pending ? ", let a request wait for blocks that other streams use (with frees recorded "
+                      "none waits here)"
+                    : "");
+}
+
 static enum ar_status print_table(const struct answer *answers, size_t count,
                                   struct ar_error *error)
 {
@@ -214,6 +232,7 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     }
     AR_TRY(table_end(table, stdout, TABLE_TEXT, error));
     print_cards(answers, count);
+    print_assumed(answers, count);
     return AR_OK;
 }
 

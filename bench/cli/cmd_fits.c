@@ -138,9 +138,6 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
 
 /* ---- one trace ------------------------------------------------------------------------------ */
 
-/* Segments lie where the driver of a card puts them: allocators break ties by address. */
-#define ADDRESSES "addresses=driver"
-
 /* A part of a trace, one GPU, with what is asked of it. */
 struct opened {
     struct fits_notes notes;
@@ -151,7 +148,7 @@ struct opened {
 static enum ar_status open_part(const struct arguments *self, struct trace_source *source,
                                 struct opened *out, struct ar_error *error)
 {
-    char spec[RECORDED_CARD_SPEC_ROOM + sizeof ADDRESSES];
+    char spec[RECORDED_CARD_SPEC_ROOM];
     enum replay_frees frees[2];
     struct trace_info *info = &source->info;
     *out = (struct opened){0};
@@ -167,8 +164,6 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
     recorded_card_spec(info, spec);
     if (self->card[0])
         snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim:profile=%s", self->card);
-    snprintf(spec + strlen(spec), sizeof ADDRESSES + 1, "%c%s", strchr(spec, ':') ? ',' : ':',
-             ADDRESSES);
     unsigned ways = replay_frees_choices(info, REPLAY_ORDERED, frees);
     out->config = (struct advise_config){
         .source = source,
@@ -224,6 +219,9 @@ static enum ar_status print_part(struct arguments *self, struct opened *opened,
     AR_CLOSED(advise_result_close) struct advise_result advice = {0};
     struct fits_page shown = {.info = &opened->config.source->info,
                               .advice = &advice,
+                              .source = opened->config.source,
+                              .frees = opened->config.frees,
+                              .host = opened->config.host,
                               .notes = &opened->notes,
                               .vary = &self->vary};
     AR_TRY(advise_run(&opened->config, &advice, error));

@@ -73,7 +73,7 @@ static void print_held(FILE *stream, const struct advise_page *page)
     char line[1024];
     if (lacks_history(page)) {
         say(stream, "%s",
-            IMPORT_NO_HISTORY " What follows is about these blocks alone, "
+            IMPORT_NO_HISTORY " The answer is about these blocks alone, "
                               "requested one after the other.");
         return;
     }
@@ -81,19 +81,19 @@ static void print_held(FILE *stream, const struct advise_page *page)
     case ADVISE_AGREES:
         snprintf(line, sizeof line,
                  "Recorded with %s. Replayed under %s every address, segment and statistic agrees: "
-                 "what follows is exact if the program makes the same requests.",
+                 "the answer is exact if the program makes the same requests.",
                  page->recorder, result->given);
         break;
     case ADVISE_DIFFERS:
         snprintf(line, sizeof line,
                  "Recorded with %s. Replayed under %s it DIFFERS from event %" PRIu64
-                 " on (`allocrig fidelity` shows more): what follows is an estimate.",
+                 " on (`allocrig fidelity` shows more): the answer is an estimate.",
                  page->recorder, result->given, result->difference.event);
         break;
     case ADVISE_NOT_COMPARED:
         snprintf(
             line, sizeof line,
-            "Recorded with %s, but it cannot be compared with %s: %s. What follows is an estimate.",
+            "Recorded with %s, but it cannot be compared with %s: %s. The answer is an estimate.",
             page->recorder, result->given, result->fidelity_why);
         break;
     default:
@@ -125,7 +125,7 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
         say(stream,
             "The recording begins in the middle of the program: %zu block%s existed. Under other "
             "settings they are requested first, one after the other; the free ranges between them "
-            "are not known there, so what follows is an estimate.",
+            "are not known there, so the answer is an estimate.",
             result->start_blocks, result->start_blocks == 1 ? "" : "s");
     }
     if (result->capacity_from != ADVISE_FROM_DRIVER) /* which says what the card had */
@@ -151,8 +151,7 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
     }
 }
 
-/* Equal fits are chosen by address, and the simulated device returns other addresses than the
- * driver. */
+/* Equal fits are chosen by address, and the driver had other gaps than a simulated device has. */
 static void print_peak_apart(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
@@ -165,11 +164,11 @@ static void print_peak_apart(FILE *stream, const struct advise_page *page)
     double apart = ((double)given->alone.peak_reserved_bytes / (double)recorded - 1) * 100;
     say(stream,
         "Replayed without the recorded addresses the recorded setting takes %s in place of %s "
-        "(%+.2f %%): every figure below is uncertain by as much.",
+        "(%+.2f %%): every figure is uncertain by as much.",
         AR_SIZE(given->alone.peak_reserved_bytes), AR_SIZE(recorded), apart);
 }
 
-static void print_fidelity(FILE *stream, const struct advise_page *page)
+void advise_page_sure(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     print_held(stream, page);
@@ -201,12 +200,16 @@ static void print_incomplete(FILE *stream, const struct advise_result *result)
         say(stream, "No step of it was completed, as far as the trace marks steps.");
 }
 
-static const struct advise_row *best_other(const struct advise_result *result)
+/* As programs name themselves. */
+static const char *framework_name(const char *recorder)
 {
-    for (size_t i = result->own_count; i < result->count; i++)
-        if (advise_fits(&result->rows[i]) == ADVISE_FITS)
-            return &result->rows[i];
-    return NULL;
+    static const char *const names[][2] = {{"torch", "PyTorch"}, {"tensorflow", "TensorFlow"},
+                                           {"xla", "JAX"},       {"jax", "JAX"},
+                                           {"cupy", "CuPy"},     {"rmm", "RMM"}};
+    for (size_t i = 0; recorder && i < sizeof names / sizeof *names; i++)
+        if (strncmp(recorder, names[i][0], strlen(names[i][0])) == 0)
+            return names[i][1];
+    return "the recorder";
 }
 
 /* The setting that needs least of those that run; `allocators`: another allocator counts too. NULL:
@@ -244,29 +247,69 @@ static void print_tries(FILE *stream, const struct advise_result *result, const 
     print_peak(stream, &result->peak, "The live peak with them is");
 }
 
-/* If it is uncertain whether any setting fits, says so and returns true. */
-static bool print_sensitivity(FILE *stream, const struct advise_result *result,
-                              const char *capacity)
+#define FITTING_SHOWN 4
+
+/* "Other policies that fit: vmm, mosaic", and how a program gets them. */
+static void add_others(char *line, size_t line_bytes, const struct advise_page *page)
 {
+    const struct advise_result *result = page->result;
+    const char *framework = framework_name(result->framework);
+    size_t shown = 0;
+    for (size_t i = result->own_count; i < result->count && shown < FITTING_SHOWN; i++)
+        if (advise_fits(&result->rows[i]) == ADVISE_FITS)
+            text_add(line, line_bytes, "%s%s",
+                     shown++   ? ", "
+                     : line[0] ? " Other policies that fit: "
+                               : "Other policies that fit: ",
+                     result->rows[i].candidate.spec);
+    if (shown && (strcmp(framework, "PyTorch") == 0 || strcmp(framework, "CuPy") == 0))
+        text_add(line, line_bytes,
+                 " (inside %s by allocrig.%s.use(\"NAME\") of the plug-in, bench/plugin)",
+                 framework, framework[0] == 'P' ? "torch" : "cupy");
+    if (shown)
+        text_add(line, line_bytes, ".");
+}
+
+/* The first of the own settings for which it cannot be told; NULL: none. */
+static const struct advise_row *first_unsure(const struct advise_result *result)
+{
+    for (size_t i = 0; i < result->own_count; i++)
+        if (advise_fits(&result->rows[i]) == ADVISE_UNSURE)
+            return &result->rows[i];
+    return NULL;
+}
+
+/* If it is uncertain whether any setting fits, says so and returns true. */
+static bool print_sensitivity(FILE *stream, const struct advise_page *page, const char *capacity)
+{
+    const struct advise_result *result = page->result;
+    const struct advise_row *unsure = first_unsure(result);
+    char line[1024];
+    if (!unsure)
+        return false;
     if (has_sensitivity(result, TRIAL_TRIES)) {
         print_tries(stream, result, capacity);
         return true;
     }
-    if (!has_sensitivity(result, TRIAL_LATE) && !has_sensitivity(result, TRIAL_UNTIMED) &&
-        !has_sensitivity(result, TRIAL_RELEASES))
-        return false;
-    say(stream, "Whether it fits in %s cannot be told, see ? below.", capacity);
+    if (unsure->at.sensitivity == TRIAL_UNTIMED) /* it comes last: all others fail */
+        snprintf(line, sizeof line,
+                 "No setting fits in %s, except perhaps %s, of which it cannot be told (? below).",
+                 capacity, name_of(unsure));
+    else
+        snprintf(line, sizeof line, "Whether it fits in %s cannot be told, see ? below.", capacity);
+    add_others(line, sizeof line, page);
+    say(stream, "%s", line);
     print_peak(stream, &result->peak, "The live peak is");
     return true;
 }
 
-static void print_nothing_fits(FILE *stream, const struct advise_result *result,
-                               const char *capacity)
+static void print_nothing_fits(FILE *stream, const struct advise_page *page, const char *capacity)
 {
     char line[1024] = "";
-    const struct advise_row *other = best_other(result), *least = least_of(result, false);
+    const struct advise_result *result = page->result;
+    const struct advise_row *least = least_of(result, false);
     const struct advise_row *allocator = least_of(result, true);
-    if (print_sensitivity(stream, result, capacity))
+    if (print_sensitivity(stream, page, capacity))
         return;
     if (result->peak.bytes > result->capacity_bytes) {
         snprintf(line, sizeof line, "No setting helps in %s: the live peak alone is", capacity);
@@ -281,10 +324,8 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
                  AR_SIZE_UP(allocator->safe_bytes));
     if (!least && result->own_count)
         snprintf(line, sizeof line, "No setting fits in %s.", capacity);
-    if (other)
-        text_add(line, sizeof line, "%sThe policy %s fits in %s.", line[0] ? " " : "",
-                 other->candidate.spec, capacity);
-    else if (!result->own_count)
+    add_others(line, sizeof line, page);
+    if (!line[0])
         snprintf(line, sizeof line, "No policy fits in %s.", capacity);
     say(stream, "%s", line);
     print_peak(stream, &result->peak, "The live peak is");
@@ -306,15 +347,16 @@ static void print_room(FILE *stream, const struct advise_result *result,
             100 * result->uncertainty);
 }
 
-static void print_verdict(FILE *stream, const struct advise_result *result)
+static void print_verdict(FILE *stream, const struct advise_page *page)
 {
     char slow[64] = "";
+    const struct advise_result *result = page->result;
     const struct advise_row *best = advise_best(result);
     const struct advise_row *given = advise_given(result);
     const char *capacity = AR_SIZE(result->capacity_bytes);
     fputc('\n', stream);
     if (!best) {
-        print_nothing_fits(stream, result, capacity);
+        print_nothing_fits(stream, page, capacity);
         return;
     }
     if (best->at.slowdown > 0)
@@ -428,6 +470,9 @@ static void print_same(FILE *stream, const struct advise_result *result,
         if (!is_same(&result->rows[i], given) || used + sizeof name > sizeof line)
             continue;
         advise_page_name(&result->rows[i], name, sizeof name);
+        char *blank = strstr(name, "= '"); /* which breaks a line of a table */
+        if (blank)
+            memmove(blank + 1, blank + 2, strlen(blank + 1));
         size_t length = strcspn(name, "=");
         bool again = name[length] && !strchr(name, ',') && strncmp(key, name, length + 1) == 0;
         text_add(line, sizeof line, "%s%s",
@@ -442,18 +487,6 @@ static void print_same(FILE *stream, const struct advise_result *result,
     fputc('\n', stream);
     text_add(line, sizeof line, ".");
     say(stream, "%s", line);
-}
-
-/* As programs name themselves, for a heading. */
-static const char *framework_name(const char *recorder)
-{
-    static const char *const names[][2] = {{"torch", "PyTorch"}, {"tensorflow", "TensorFlow"},
-                                           {"xla", "JAX"},       {"jax", "JAX"},
-                                           {"cupy", "CuPy"},     {"rmm", "RMM"}};
-    for (size_t i = 0; recorder && i < sizeof names / sizeof *names; i++)
-        if (strncmp(recorder, names[i][0], strlen(names[i][0])) == 0)
-            return names[i][1];
-    return "the recorder";
 }
 
 /* Rows of the table, [0] of other policies and [1] of the recorder's settings. */
@@ -543,8 +576,7 @@ static void print_choice(FILE *stream, const struct advise_result *result, const
         capacity, result->timed ? " and are within 1 % of the fastest" : "");
 }
 
-/* What ? means. */
-static void print_unsure(FILE *stream, const struct advise_result *result)
+void advise_page_unsure(FILE *stream, const struct advise_result *result)
 {
     char line[320], room[96] = "";
     if (result->peak.late_bytes)
@@ -624,7 +656,7 @@ static enum ar_status print_table(FILE *stream, const struct advise_page *page,
         : result->timed        ? " What takes more than twice the time comes last."
                                : " As times are not known, direct and async come last.");
     print_none(stream, result);
-    print_unsure(stream, result);
+    advise_page_unsure(stream, result);
     return AR_OK;
 }
 
@@ -659,16 +691,17 @@ static void print_left_out(FILE *stream, const struct advise_result *result)
     say(stream, "%s", line);
 }
 
-/* The texts to set: that of the verdict, then those of the first rows that fit; if none fits, those
- * of the first rows. */
+/* The texts to set: that of the verdict, then those of the first rows that fit, or of which it cannot
+ * be told; if all fail, those of the first rows. */
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
     const struct advise_row *given = advise_given(result), *best = advise_best(result);
-    const struct advise_row *first = best ? best : least_of(result, false);
-    const char *heading = best && best == given      ? "To need less (it fits as it is):"
-                          : best                     ? "To set:"
-                          : advise_none_fits(result) ? "Least memory, not enough here:"
-                                                     : "To set (see ? above):";
+    const struct advise_row *unsure = first_unsure(result);
+    const struct advise_row *first = best ? best : unsure ? unsure : least_of(result, false);
+    const char *heading = best && best == given ? "To need less (it fits as it is):"
+                          : best                ? "To set:"
+                          : unsure              ? "To set (see ? above):"
+                                                : "Least memory, not enough here:";
     size_t shown = 0, left_out = 0;
     if (!result->own_count)
         return;
@@ -680,8 +713,9 @@ static void print_settings(FILE *stream, const struct advise_result *result)
     for (size_t i = 0; i < result->own_count; i++) {
         const struct advise_row *row = &result->rows[i];
         if (row == first || !row->safe_bytes || (given && is_same(row, given)) ||
-            (best && advise_fits(row) == ADVISE_FITS_NOT) ||
-            (best && best == given && row->safe_bytes >= best->safe_bytes))
+            ((best || unsure) && advise_fits(row) == ADVISE_FITS_NOT) ||
+            (best && best == given &&
+             (row->rank == best->rank || row->safe_bytes >= best->safe_bytes)))
             continue;
         if (shown < SETTINGS_MOST) {
             if (!shown)
@@ -724,9 +758,9 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
     if (result->capacity_from >= ADVISE_FROM_TOTAL || result->capacity_from == ADVISE_FROM_DRIVER)
         card_sentence_print(stream, &result->card, result->profile);
     card_costs_print(stream, result->costs_of);
-    print_fidelity(stream, page);
+    advise_page_sure(stream, page);
     print_incomplete(stream, result);
-    print_verdict(stream, result);
+    print_verdict(stream, page);
     AR_TRY(print_table(stream, page, error));
     print_settings(stream, result);
     print_left_out(stream, result);

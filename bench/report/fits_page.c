@@ -30,9 +30,13 @@ static uint64_t most_reserved(const struct fits_page *page)
     return page->spread.most_bytes + ar_size_round_up(page->notes->more_bytes, 2 * AR_MIB);
 }
 
-static bool row_fits(const struct fits_page *page, const struct advise_row *row)
+/* That it cannot be told is the word of `advise`; so is that all above the safe bytes pass. */
+static enum advise_fit row_fit(const struct fits_page *page, const struct advise_row *row)
 {
-    return row->safe_bytes && row->safe_bytes <= page->advice->capacity_bytes;
+    if (row->at.begun && row->at.sensitivity)
+        return ADVISE_UNSURE;
+    return row->safe_bytes && row->safe_bytes <= page->advice->capacity_bytes ? ADVISE_FITS
+                                                                              : ADVISE_FITS_NOT;
 }
 
 bool fits_page_fits(const struct fits_page *page)
@@ -40,7 +44,7 @@ bool fits_page_fits(const struct fits_page *page)
     const struct advise_row *rows[FITS_ROWS_MOST];
     size_t count = fits_rows(page->advice, rows);
     for (size_t i = 0; i < count; i++)
-        if (row_fits(page, rows[i]))
+        if (row_fit(page, rows[i]) != ADVISE_FITS_NOT)
             return true;
     return false;
 }
@@ -82,7 +86,7 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
         advise_page_name(rows[i], name, sizeof name);
         bytes_cell(table, rows[i]->alone.passed ? rows[i]->alone.peak_reserved_bytes : 0);
         bytes_cell(table, rows[i]->safe_bytes);
-        table_cell(table, "%s", row_fits(page, rows[i]) ? "yes" : "no");
+        table_cell(table, "%s", advise_page_fit(row_fit(page, rows[i])));
         table_cell(table, "%s",
                    fits_smallest_card(rows[i]->safe_bytes, &card) ? card.name : "none");
         table_cell(table, "%s", set ? name : advise_page_setting(rows[i]));
@@ -94,6 +98,7 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
         "it runs to its end; smallest card: the least of `list devices` that serves it, "
         "without the context of a process (531 MiB, as on an H100; `twin` takes less for a card "
         "with fewer threads).");
+    advise_page_unsure(stream, page->advice);
     if (page->advice->has_outside)
         say(stream,
             "safe also counts memory outside of the allocator, such as NCCL's; reserved does not.");
@@ -102,12 +107,18 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
         best++;
     if (best < count) {
         sentence_copied(stream, "Suggested: ", advise_page_setting(rows[best]));
+        if (rows[best]->needs.major)
+            say(stream, "It needs PyTorch %u.%u.", rows[best]->needs.major,
+                rows[best]->needs.minor);
         say(stream,
-            "That is the first by the ranks of `advise`: needs that differ by at most %.2f %% have "
-            "the same rank; of these, fewer keys come first, then what is recommended.",
+            "That is the first by the ranks of `advise`: needs that differ by at most %.2f %% "
+            "have the same rank; of these, fewer keys come first, then what is recommended.",
             100 * page->advice->uncertainty);
     } else if (rows[0]->candidate.own)
-        say(stream, "No other setting of the allocator needs less.");
+        say(stream,
+            "No other setting of the allocator needs less, by more than the uncertainty of %.2f "
+            "%%.",
+            100 * page->advice->uncertainty);
     return status;
 }
 
@@ -226,6 +237,23 @@ static void print_other_card(FILE *stream, const struct fits_page *page)
             page->info->card, page->advice->profile, traced_for, page->advice->profile);
 }
 
+/* With the same words as `advise`, which gives the same answer if the assumptions are the same. */
+static void print_assumed(FILE *stream, const struct fits_page *page)
+{
+    const struct advise_page same = {.name = page->info->name,
+                                     .recorder = page->info->recorder,
+                                     .format = page->info->format,
+                                     .frees = page->frees,
+                                     .result = page->advice,
+                                     .source = page->source};
+    if (!page->notes->traced)
+        advise_page_sure(stream, &same);
+    say(stream,
+        "Assumed: frees %s, host %s, segments where the driver of a card places them. `advise "
+        "--host %s` assumes the same; `capacity` has rising addresses.",
+        replay_frees_name(page->frees), replay_host_name(page->host), replay_host_name(page->host));
+}
+
 static void print_sure(FILE *stream, const struct fits_page *page)
 {
     static const char *const begins[FITS_NOTE_KINDS] = {
@@ -240,10 +268,9 @@ static void print_sure(FILE *stream, const struct fits_page *page)
     char seeds[64];
     const struct fits_spread *spread = &page->spread;
     fputs("\nHow sure\n", stream);
-    if (!page->notes->traced) {
-        say(stream, "This is a recording: the requests are the program's own.");
+    print_assumed(stream, page);
+    if (!page->notes->traced)
         return;
-    }
     print_other_card(stream, page);
     if (page->notes->measured[0])
         say(stream,
@@ -287,7 +314,8 @@ static void write_rows(struct json_writer *json, const struct fits_page *page)
         json_put_some(json, "peak_reserved_bytes",
                       rows[i]->alone.passed ? rows[i]->alone.peak_reserved_bytes : 0);
         json_put_some(json, "safe_bytes", rows[i]->safe_bytes);
-        json_put_bool(json, "fits", row_fits(page, rows[i]));
+        json_put_bool(json, "fits", row_fit(page, rows[i]) == ADVISE_FITS);
+        json_put_bool(json, "certain", row_fit(page, rows[i]) != ADVISE_UNSURE);
         json_put_text(json, "smallest_card",
                       fits_smallest_card(rows[i]->safe_bytes, &card) ? card.name : NULL);
         json_end_object(json);

@@ -61,6 +61,12 @@ struct advise_page {
 enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
                                  struct ar_error *error);
 
+/* What ? in a table means, if an own setting has it. */
+void advise_page_unsure(FILE *stream, const struct advise_result *result);
+
+/* How sure the answer is: what the recording shows, and what is assumed. */
+void advise_page_sure(FILE *stream, const struct advise_page *page);
+
 /* yes, no or ?: the text in a table. */
 const char *advise_page_fit(enum advise_fit fit);
 
@@ -173,6 +179,9 @@ struct fits_vary {
 struct fits_page {
     const struct trace_info *info;
     const struct advise_result *advice;
+    struct trace_source *source;
+    enum replay_frees frees;
+    enum replay_host host;
     const struct fits_notes *notes;
     struct fits_spread spread;
     const struct fits_vary *vary;

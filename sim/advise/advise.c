@@ -20,6 +20,7 @@ struct advising {
     struct trial_setup setup;
     struct session_device card; /* the device without a capacity */
     struct baseline baseline;
+    struct fidelity_result compared; /* with the policy that imitates the recorded allocator */
     struct prepared prepared;
     struct prepared
         unreleased; /* without releases by the program; trace NULL: the releases are certain */
@@ -107,23 +108,32 @@ static enum ar_status compare_recording(const struct advise_config *config,
     return candidates_without_limit(text, out->given, sizeof out->given, error);
 }
 
+/* Holders with the event of the recording. */
+static enum ar_status find_holders(const struct advising *self, uint64_t end, struct holders *out,
+                                   struct ar_error *error)
+{
+    AR_TRY(holders_find(self->prepared.trace, end, out, error));
+    out->event = prepared_event(&self->prepared, out->event);
+    return AR_OK;
+}
+
 static enum ar_status prepare(struct advising *self, struct ar_error *error)
 {
-    AR_CLOSED(fidelity_result_close) struct fidelity_result compared = {0};
+    struct fidelity_result *compared = &self->compared;
     struct advise_result *out = self->out;
-    AR_TRY(compare_recording(self->config, out, &compared, error));
-    AR_TRY(prepare_trace(self->config->source, compared.releases, compared.release_count,
+    AR_TRY(compare_recording(self->config, out, compared, error));
+    AR_TRY(prepare_trace(self->config->source, compared->releases, compared->release_count,
                          &self->prepared, error));
-    if (out->fidelity == ADVISE_DIFFERS && compared.release_count)
+    if (out->fidelity == ADVISE_DIFFERS && compared->release_count)
         AR_TRY(prepare_trace(self->config->source, NULL, 0, &self->unreleased, error));
     out->complete = self->config->source->info.complete && !self->prepared.has_failed_request;
     out->survived = self->prepared.survived;
     out->has_failed_request = self->prepared.has_failed_request;
     out->failed_event = self->prepared.failed_event;
     out->failed_bytes = self->prepared.failed_bytes;
-    AR_TRY(holders_find(self->prepared.trace, UINT64_MAX, &out->peak, error));
+    AR_TRY(find_holders(self, UINT64_MAX, &out->peak, error));
     if (self->prepared.last_step_end)
-        AR_TRY(holders_find(self->prepared.trace, self->prepared.last_step_end, &out->step, error));
+        AR_TRY(find_holders(self, self->prepared.last_step_end, &out->step, error));
     AR_TRY(tries_find(self->prepared.trace, &self->tries, error));
     out->tries = self->tries.count;
     out->tries_most_bytes = self->tries.most_bytes;
@@ -175,6 +185,16 @@ static enum ar_status name_device(struct advising *self, struct ar_error *error)
     return AR_OK;
 }
 
+/* Segments lie where the driver of a card puts them, because allocators break ties by address
+ * (results/published/h200/addresses.md), unless the caller says where. There is room for one more
+ * pair: session_device_as was called without a capacity. */
+static void place_as_driver(struct session_device *card)
+{
+    if (!ar_spec_value(&card->spec, "addresses") && !ar_spec_value(&card->spec, "ranges"))
+        card->pairs[card->link.pair_count++] =
+            (struct ar_spec_pair){.key = "addresses", .value = "driver"};
+}
+
 static enum ar_status set_up(struct advising *self, struct ar_error *error)
 {
     const struct advise_config *config = self->config;
@@ -183,6 +203,7 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
     struct ar_device_props props;
     AR_TRY(recorded_card_find(config->source, config->device, &out->card, error));
     AR_TRY(session_device_as(&self->card, config->device, out->card.profile, 0, error));
+    place_as_driver(&self->card);
     AR_TRY(session_device_props(&self->card.spec, &props, error));
     out->capacity_bytes = capacity_of(self, props.capacity_bytes, &out->capacity_from);
     out->has_outside = self->prepared.has_outside;
@@ -630,6 +651,11 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
         out->all_tried &= !out->rows[i].listed || is_cheap(self, &out->rows[i]);
     rank(config, out);
     write_settings(out);
+    for (size_t i = 0; i < out->tried; i++) {
+        struct advise_row *row = &out->rows[i];
+        row->alone.event = prepared_event(&self->prepared, row->alone.event);
+        row->at.event = prepared_event(&self->prepared, row->at.event);
+    }
     return AR_OK;
 }
 
@@ -642,6 +668,7 @@ static void finish(struct advising *self)
     lean_close(&self->timeless);
     free(self->same);
     session_device_end(&self->card);
+    fidelity_result_close(&self->compared);
 }
 
 enum ar_status advise_run(const struct advise_config *config, struct advise_result *result,
@@ -676,6 +703,7 @@ enum ar_status advise_predict(const struct advise_config *config, const char *po
     size_t count = status ? 0 : checks_of(&self, list);
     for (size_t i = 0; i < count && !status; i++)
         status = list[i].run(&self.setup, list[i].trace, policy, capacity_bytes, out, error);
+    out->event = prepared_event(&self.prepared, out->event);
     finish(&self);
     return status;
 }

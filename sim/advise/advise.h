@@ -31,9 +31,11 @@
 
 /* The trace with the program's own releases of the cache as events. */
 struct prepared {
-    struct trace_source *trace;          /* the caller closes it */
+    struct trace_source *trace; /* the caller closes it */
+    const uint64_t *releases;   /* what was inserted, of the caller */
+    size_t release_count;
     bool has_failed_request;             /* the recording ends with a failed request */
-    uint64_t failed_event, failed_bytes; /* the event number is that in `trace` */
+    uint64_t failed_event, failed_bytes; /* the number of the event in the recording */
     uint64_t survived;                   /* failed requests after which the program continued */
     bool has_outside;                    /* the trace has memory outside of its allocator */
     bool has_pools;                      /* private pools, of CUDA graphs or made by the program */
@@ -41,9 +43,13 @@ struct prepared {
 };
 
 /* Copies the trace into memory and inserts a release of the cache before each event in `releases`
- * (ascending). */
+ * (ascending), which stay the caller's. */
 enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
                              struct prepared *out, struct ar_error *error);
+
+/* The number in the recording of an event of `trace`; of an inserted release that of the event after
+ * it. */
+uint64_t prepared_event(const struct prepared *self, uint64_t event);
 
 /* A limit, or a full card, that the recording does not mention. It explains memory that was
  * released without a release of the cache by the program. */

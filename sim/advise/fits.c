@@ -96,13 +96,17 @@ void fits_notes_close(struct fits_notes *self)
     *self = (struct fits_notes){0};
 }
 
-/* Whether it is a setting of the framework, not another allocator, that needs less. */
-static bool is_better(const struct advise_row *row, const struct advise_row *own)
+/* Whether it is a setting of the framework, not another allocator, that needs less: by more than
+ * needs are uncertain, or so that it fits where the program's own does not. */
+static bool is_better(const struct advise_result *advice, const struct advise_row *row,
+                      const struct advise_row *own)
 {
-    return row->candidate.keys && !row->candidate.text[0] && row->safe_bytes && own != row &&
-           (!own->safe_bytes || row->safe_bytes < own->safe_bytes ||
-            (row->safe_bytes == own->safe_bytes &&
-             row->alone.peak_reserved_bytes < own->alone.peak_reserved_bytes));
+    if (!row->candidate.keys || row->candidate.text[0] || !row->safe_bytes)
+        return false;
+    return !own->safe_bytes ||
+           (row->safe_bytes < own->safe_bytes &&
+            (row->rank < own->rank || (row->safe_bytes <= advice->capacity_bytes &&
+                                       advice->capacity_bytes < own->safe_bytes)));
 }
 
 size_t fits_rows(const struct advise_result *advice, const struct advise_row *rows[FITS_ROWS_MOST])
@@ -118,7 +122,7 @@ size_t fits_rows(const struct advise_result *advice, const struct advise_row *ro
             rows[count++] = &advice->rows[i];
     size_t most = count + 3;
     for (size_t i = 0; own && i < advice->own_count && count < most; i++)
-        if (is_better(&advice->rows[i], own))
+        if (is_better(advice, &advice->rows[i], own))
             rows[count++] = &advice->rows[i];
     return count;
 }

@@ -45,7 +45,7 @@ static void look(struct copying *self, const struct trace_event *event, const ch
     self->request_before =
         event->kind == TRACE_ALLOC || (self->request_before && event->kind == TRACE_NOTE);
     if (event->kind == TRACE_ALLOC) {
-        self->request_event = self->written;
+        self->request_event = self->number;
         self->request_bytes = event->value;
         /* Otherwise the program continued. */
         out->has_failed_request = self->number > self->killer && out->has_failed_request;
@@ -121,7 +121,7 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
 {
     struct copying self = {.source = source, .releases = releases, .count = count, .out = out};
     struct trace_cursor cursor = {.source = source};
-    *out = (struct prepared){0};
+    *out = (struct prepared){.releases = releases, .release_count = count};
     enum ar_status status = trace_rewind(source, error);
     AR_THEN(status, look_for_killer(&self, error));
     if (status)
@@ -135,6 +135,14 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
         return status;
     }
     return trace_memory_open(self.memory, &out->trace, error);
+}
+
+uint64_t prepared_event(const struct prepared *self, uint64_t event)
+{
+    size_t before = 0;
+    while (before < self->release_count && self->releases[before] + before < event)
+        before++;
+    return event - before;
 }
 
 /* ---- pressure -------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ echo '{"segments": [{"address": 4194304, "total_size": 2097152, "stream": 0, "se
 run inspect "$tmp/still.json"
 check without_a_history_is_said says 'It has no history, only the blocks at its end. To record one, call torch.cuda.memory._record_memory_history before'
 run advise "$tmp/still.json" --capacity 1GiB
-check advice_says_it_too says 'It has no history, .* What follows is about these blocks alone'
-check and_does_not_call_it_exact not says 'what follows is exact'
+check advice_says_it_too says 'It has no history, .* The answer is about these blocks alone'
+check and_does_not_call_it_exact not says 'the answer is exact'
 run inspect $made/layouts/segments.pickle.gz
 check segments_are_said grep -q 'it has segments only: a state without a history' "$out"
 check report_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]

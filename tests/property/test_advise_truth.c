@@ -77,9 +77,9 @@ static struct outcome run(const char *program, const char *setting, uint64_t cap
     const struct observer end = {.finished = at_the_end, .argument = &taking};
     const struct observer observer = {
         .next = &end, .memory = run_snapshot_observe, .argument = &taking.snapshot};
-    char device[64] = "sim";
+    char device[64] = "sim:addresses=driver"; /* as `advise` assumes */
     if (capacity_bytes)
-        snprintf(device, sizeof device, "sim:capacity=%" PRIu64, capacity_bytes);
+        snprintf(device, sizeof device, "sim:addresses=driver,capacity=%" PRIu64, capacity_bytes);
     experiment_rig_open(&rig, setting, device, program);
     rig.experiment.stop_on_failure = true;
     if (path) {
