@@ -113,7 +113,7 @@ static void open_figure_table(struct figure_table *self, const struct results *r
             self->columns[count++] = (struct table_column){
                 figures[i].title, figures[i].unit ? figures[i].unit : unit, false, 0};
     self->table = table_create(self->columns, count);
-    table_label(self->table, spread ? "draws" : "memory");
+    table_label(self->table, spread ? "replicates" : "memory");
 }
 
 /* A unit for all byte columns, such that the smallest run still shows digits. */
@@ -401,6 +401,23 @@ enum ar_status results_table_print(const struct results *results, FILE *stream,
 
 /* ---- latency -------------------------------------------------------------------------------- */
 
+/* A row of the medians, the low ends or the high ends of intervals (without one: of the range), over
+ * the replicates or, of one replicate, the repetitions. */
+static void add_timed(struct table *table, const struct result_policy *policy, const char *name,
+                      int end, double *values)
+{
+    bool replicated = policy->replicate_count > 1;
+    table_cell(table, "%s", name);
+    for (size_t k = 0; k < TIMED; k++) {
+        struct statistic of = runs_statistic(
+            replicated ? policy->medians : policy->runs,
+            replicated ? policy->replicate_count : policy->run_count, timed[k].metric, values);
+        const double ends[] = {of.median, of.has_interval ? of.low : of.least,
+                               of.has_interval ? of.high : of.most};
+        table_number(table, of.count, timed[k].decimals, ends[end] / timed[k].divisor);
+    }
+}
+
 enum ar_status latency_table_print(const struct results *results, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
@@ -414,11 +431,10 @@ enum ar_status latency_table_print(const struct results *results, FILE *stream,
         heading(table, group);
         for (size_t j = 0; j < group->policy_count; j++) {
             const struct result_policy *policy = &group->policies[j];
-            table_cell(table, "%s", policy->median->policy_spec);
-            for (size_t k = 0; k < TIMED; k++) {
-                struct statistic of = runs_statistic(policy->medians, policy->replicate_count,
-                                                     timed[k].metric, results->values);
-                table_number(table, of.count, timed[k].decimals, of.median / timed[k].divisor);
+            add_timed(table, policy, policy->median->policy_spec, 0, results->values);
+            if (policy->run_count > 1) {
+                add_timed(table, policy, "  low", 1, results->values);
+                add_timed(table, policy, "  high", 2, results->values);
             }
         }
     }

@@ -290,8 +290,14 @@ static enum ar_status print_further_tables(const struct suite_work *self, FILE *
     AR_TRY(print_curve(self, stream, form, error));
     if (!self->suite->time)
         return AR_OK;
-    print_title(stream, form, "Host time of each call, clock cost subtracted",
-                "\nHost time of each call, clock cost subtracted\n\n");
+    if (self->results.repeated || self->suite->replicates > 1)
+        print_title(
+            stream, form, "Host time of each call, clock cost subtracted, and throughput",
+            "\nHost time of each call, clock cost subtracted, and throughput: medians, and\n"
+            "below each the ends of its interval (of fewer than 6 values: least and most)\n\n");
+    else
+        print_title(stream, form, "Host time of each call, clock cost subtracted, and throughput",
+                    "\nHost time of each call, clock cost subtracted, and throughput\n\n");
     return latency_table_print(&self->results, stream, form, error);
 }
 

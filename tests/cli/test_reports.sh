@@ -36,6 +36,10 @@ check tex_wide quietly "$ALLOCRIG" run -d sim -p torch -w order_flip --wide --la
 check tex_wide_has_all grep -q '^.begin{tabular}{rlrrrrrrrrr}$' "$tmp/wide.tex"
 check tex_has_the_latencies grep -q 'paragraph{Host time of each call' "$tmp/r.tex"
 
+run run -d sim -p growth -p torch -w order_flip --time --replicates 2
+check latencies_have_the_ends_of_intervals [ "$(grep -cE '^  (low|high) +[0-9]' "$out")" = 4 ]
+check and_the_heading_says_so says '^Host time .* throughput: medians, and$'
+
 check metrics_end [ "$(tail -n 1 "$tmp/r.txt")" = '# EOF' ]
 check metrics_have_help [ "$(grep -c '^# TYPE' "$tmp/r.txt")" = "$(grep -c '^# HELP' "$tmp/r.txt")" ]
 families() { # in the order of the samples, one for each stretch
