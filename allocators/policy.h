@@ -208,7 +208,12 @@ struct ar_policy_ops {
      * every effort; a policy that cannot always serve that, or that releases its cache before it
      * refuses a request (EFFORT_TRIM), needs this hook. Without it the metrics of external
      * fragmentation are wrong. The conformance test requests so many bytes, and more. This and
-     * `stats` change only by calls to the policy, not with time. */
+     * `stats` change only by calls to the policy, not with time.
+     *
+     * EFFORT_TRIM does not count what the limit of the policy (limit - reserved bytes) still allows
+     * it to obtain, and no request above both together may be served. A policy that rounds requests
+     * up to classes returns the largest class that its free bytes and the rest of the limit hold
+     * together, but at most its free bytes. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */

@@ -5,8 +5,11 @@
  * 4. from the innermost decorator outwards, wrap each around the result.
  * A step that fails undoes the steps before it. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "allocators/registry.h"
 
@@ -131,12 +134,17 @@ static enum ar_status load_object(const char *path, const struct ar_policy_ops *
             return ar_invalid(error, "the file name of the policy is too long");
         file = here;
     }
+    if (access(file, R_OK) != 0)
+        return ar_invalid(error, "the policy \"%.200s\" cannot be loaded: %s", path,
+                          strerror(errno));
     void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
         const char *why = dlerror();
         bool lacks_name = strstr(why, "undefined symbol") != NULL;
+        bool other = strstr(why, "invalid ELF header") || strstr(why, "file too short");
         return ar_error_set(
-            error, AR_MISSING, "the policy \"%.200s\" cannot be loaded (%.300s); %s", path, why,
+            error, other ? AR_INVALID : AR_MISSING,
+            "the policy \"%.200s\" cannot be loaded (%.300s); %s", path, why,
             lacks_name ? "the program offers only names that begin with ar_: add the source of "
                          "this one to the shared object"
                        : "give the path of a shared object, built with -shared -fPIC");

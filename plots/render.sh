@@ -8,6 +8,7 @@ usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
 [ $# -ge 2 ] || { usage >&2; exit 2; }
+given=$1
 data=$(realpath -m -- "$1")
 out=$(realpath -m -- "$2")
 shift 2
@@ -16,6 +17,10 @@ forms=("$@")
 [ $# -gt 0 ] || forms=(svg png pdf)
 command -v gnuplot >/dev/null || { echo 'skipped: figures, since gnuplot is not installed ("make deps")'; exit 0; }
 [ -d "$data" ] || { echo "figures: $data is not there: \`allocrig run .. --output FOLDER\` writes FOLDER/data, and make bench results/latest/data" >&2; exit 2; }
+if ! compgen -G "$data/*.csv" >/dev/null; then
+    [ ! -d "$data/data" ] || { echo "figures: $given has no CSV files; did you mean $given/data?" >&2; exit 2; }
+    echo "figures: $given has no CSV files: \`allocrig run .. --output FOLDER\` writes FOLDER/data" >&2; exit 2
+fi
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

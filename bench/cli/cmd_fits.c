@@ -132,7 +132,10 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
                           self->file, self->file);
     if (self->file && (self->vary.name[0] || self->seeds > 1 || program->seed || program->steps ||
                        program->rank || program->world))
-        return ar_invalid(error, "fits: of a trace that exists; only --card and --json apply");
+        return ar_invalid(error,
+                          "fits: %s is a trace, which is not traced again: of the options only "
+                          "--card and --json apply to it; others need a command after --",
+                          self->file);
     return AR_OK;
 }
 

@@ -216,7 +216,12 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
     if (self.append)
         AR_THEN(status, append(&self, error));
     if (!status && !(status = history_read(&history, self.file, error))) {
-        status = judge(&self, &history, &waivers, &outputs, error);
+        status = history.count || history.torn_bytes
+                     ? judge(&self, &history, &waivers, &outputs, error)
+                     : ar_invalid(error,
+                                  "history: %s holds no measurement; `history FILE --append "
+                                  "RESULTS` adds one",
+                                  self.file);
         history_close(&history);
     }
     waivers_close(&waivers);

@@ -281,6 +281,9 @@ static enum ar_status list_metrics(const char *name, struct ar_error *error)
     }
     if (name && find(metric_at, name) == SIZE_MAX && results_column_metric(name, 0) != METRIC_COUNT)
         return show_column(name, error);
+    enum metric metric = name ? figure_column_metric(name) : METRIC_COUNT;
+    if (name && find(metric_at, name) == SIZE_MAX && metric != METRIC_COUNT)
+        return show_metric(metric, error);
     if (name)
         return list_names("metric", metric_at, show_metric, name, error);
     struct table *table = table_of("metric<22; unit<; better<; class<; definition<");
@@ -316,7 +319,9 @@ static const struct {
     {"text", "allocrig's own, read and written: one event a line (workloads/trace/FORMAT.md)"},
     {"binary", "the same events in records of 32 bytes, read and written"},
     {"oracle", "a text file of a and f lines without a header, read"},
-    {"csv", "a recording as comma-separated values with a .json beside it, read"},
+    {"csv",
+     "a recording, read: lines action,addr,size,stream,time_us after this heading (actions: alloc, "
+     "free_requested, ..; workloads/trace/FORMAT.md), and maybe a .json beside it"},
     {"zstd", "each of them compressed, read; text and binary written with the ending .zst"},
     {"gzip", "each of them compressed, read"},
     {"json", "results: allocrig.result/1, described by results/schema.json, written"},

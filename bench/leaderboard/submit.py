@@ -37,7 +37,7 @@ KNOWN = ("order_flip", "pool_boundary", "sawtooth", "checkerboard", "random:even
 
 
 def fail(status, sentence):
-    print(f"submit: {sentence}", file=sys.stderr)
+    print(f"allocrig: submit: {sentence}", file=sys.stderr)
     sys.exit(status)
 
 

@@ -341,6 +341,15 @@ static void put_figure(struct csv_writer *csv, const struct result_policy *polic
     csv_put_metric(csv, &median);
 }
 
+enum metric figure_column_metric(const char *name)
+{
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        for (size_t j = 0; j < files[i].count; j++)
+            if (strcmp(files[i].columns[j].name, name) == 0)
+                return files[i].columns[j].metric;
+    return METRIC_COUNT;
+}
+
 /* Whether any run of the policy has any of the figures. */
 static bool is_measured(const struct result_policy *policy, enum figure_file file)
 {

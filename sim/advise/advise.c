@@ -680,6 +680,9 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
         return ar_invalid(
             error, "the requests of %s depend on the policy; write it to a file first with gen",
             config->source->info.name);
+    if (!config->source->info.allocs)
+        return ar_invalid(error, "%s requests nothing of a GPU, so there is nothing to advise on",
+                          config->source->info.name);
     enum ar_status status = prepare(&self, error);
     AR_THEN(status, set_up(&self, error));
     AR_THEN(status, try_all(&self, error));

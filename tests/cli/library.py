@@ -71,6 +71,14 @@ hand = allocrig.Session("offset:size=1MiB,unit=1,round_up=true", "sim:profile=bu
 first = hand.alloc(1000)
 assert first and first.granted_bytes >= 1000 and hand.stats()["live_bytes"] == 1000
 assert hand.alloc(2**20) is None and hand.stats()["failures"] == 1
+assert hex(first.address) in repr(first)
+for refused, why in ((lambda: hand.free(12), "takes the block that alloc() returned"),
+                     (lambda: allocrig.capacity("growth", "order_flip", capacity=3), "leave out capacity=")):
+    try:
+        refused()
+        raise AssertionError("nothing was refused")
+    except (TypeError, ValueError) as error:
+        assert why in str(error)
 hand.free(first)
 assert hand.stats()["live_bytes"] == 0 and hand.stats()["largest_free_block_bytes"] > 2**19
 hand.close()

@@ -48,6 +48,9 @@ if long the_same_with_any_jobs; then
     check the_same_with_any_jobs cmp "$tmp/1" "$tmp/3"
 fi
 
+echo '# allocrig-trace 1' >"$tmp/nothing.trace"
+refuses nothing_to_advise_on 2 'nothing requests nothing of a GPU' advise "$tmp/nothing.trace"
+
 cat >"$tmp/dying.trace" <<'TRACE'
 # allocrig-trace 1
 # recorder: torch 2.11.0

@@ -54,7 +54,7 @@ printf '\377\377\377\377' | dd of="$tmp/corrupt.bin" bs=1 seek=$((bytes / 2 / 32
 refuses_trace corrupt_binary "$tmp/corrupt.bin: " "$tmp/corrupt.bin"
 
 refuses policy_unknown 2 'no policy "grwth"; did you mean "growth"' run -d sim -p grwth -w order_flip
-refuses shared_object_missing 3 'no_such.so' run -d sim -p ./no_such.so -w order_flip
+refuses shared_object_missing 2 'no_such\.so" cannot be loaded: No such file' run -d sim -p ./no_such.so -w order_flip
 refuses option_unknown 2 'growth.*"?framwork"?.*did you mean "?framework' run -d sim -p growth:framwork=tf -w order_flip
 refuses choice_unknown 2 'framework.*torch' run -d sim -p growth:framework=torch -w order_flip
 refuses workload_unknown 2 'order_flop.*did you mean "order_flip"' run -d sim -p growth -w order_flop

@@ -101,6 +101,7 @@ refuses unknown_recording 2 'no recording "no.csv.gz" in workloads/data' list re
 says a_card_by_its_name 'A card: -d sim:profile=l4\. Of its memory a process may have 21\.45 GiB\.$' list devices l4
 refuses no_such_card 2 'no device "a100"; did you mean: a100-40, a100-80' list devices a100
 says a_metric_by_its_column '^external_fragmentation_mean: 1 - largest request' list metrics ext.frag
+says a_metric_by_its_column_in_a_file '^alloc_ns_p50: median host time' list metrics alloc_p50_ns
 says each_metric_of_a_column '^driver_time_ns: own time of the driver calls' list metrics driver
 refuses unknown_list 2 'no list of "polices"; did you mean "policies"' list polices
 refuses unknown_policy 2 'no policy "grwth"; did you mean "growth"' list policies grwth

@@ -154,6 +154,13 @@ for bars in fragmentation:6 pareto:1 slowdown:1 latency:7; do
     check "${bars%:*}_has_whiskers" [ "$(bars "$TEST_TMP/whiskers/${bars%:*}.svg")" = "${bars#*:}" ]
     check "${bars%:*}_of_single_runs_has_none" [ "$(bars "$out/${bars%:*}.svg")" = 0 ]
 done
+# A folder without data is no success.
+output=$(plots/render.sh "$TEST_TMP" "$TEST_TMP/none" 2>&1)
+check no_data_is_an_error [ $? = 2 ]
+mkdir -p "$TEST_TMP/run/data"
+output=$(plots/render.sh "$TEST_TMP/run" "$TEST_TMP/none" 2>&1)
+check and_the_folder_is_guessed grep -q 'run has no CSV files; did you mean .*run/data?' <<<"$output"
+
 # The committed ones, in a copy of what is drawn and what draws, with a small suite.
 tree=$TEST_TMP/tree
 mkdir -p "$tree/workloads/suites" "$tree/results"

@@ -172,7 +172,7 @@ refuses a_command_without_dashes 2 '"train.py" after "python3": .* write fits --
 refuses no_framework 3 'no trace was written: true imported neither torch nor jax' fits -- true
 refuses nothing_given 2 'no command is given; write fits -- python3 train.py, or name a trace' fits
 refuses both_given 2 'give a trace or a command, not both' fits "$TEST_TMP/out.trace" -- true
-refuses a_trace_has_run 2 'of a trace that exists; only --card and --json apply' fits "$TEST_TMP/out.trace" --seeds 2
+refuses a_trace_has_run 2 'is a trace, which is not traced again: of the options only --card and --json apply' fits "$TEST_TMP/out.trace" --seeds 2
 refuses a_program_as_a_trace 2 'train\.py is a program, not a trace; write fits -- python3 train\.py' fits train.py
 refuses a_card_of_two_sizes 2 'no card "a100"; did you mean: a100-40, a100-80\?' fits --card a100 -- true
 refuses a_size_as_a_card 2 'no card "24GiB"; .* `advise TRACE --capacity 24GiB`' fits --card 24GiB -- true

@@ -282,6 +282,8 @@ sed 's/"dirty": false/"dirty": true/' "$tmp/old.json" >"$tmp/dirty.json"
 refuses a_changed_tree_is_no_commit 2 'a tree with uncommitted changes' history "$history" --append "$tmp/dirty.json"
 refuses no_time 2 'is not a time; write' history "$history" --append "$tmp/old.json" --commit x --time yesterday
 refuses no_results 2 'cannot be read' history "$history" --append "$tmp/none.json"
+: >"$tmp/nothing.jsonl"
+refuses a_file_without_measurements 2 'nothing.jsonl holds no measurement' history "$tmp/nothing.jsonl"
 refuses no_file 2 'none.jsonl: cannot be read' history "$tmp/none.jsonl"
 refuses a_name_is_needed 2 'no file is given; write history FILE' history
 refuses one_file 2 'one file too many' history a b

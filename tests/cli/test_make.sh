@@ -46,6 +46,11 @@ check the_line_to_add_is_told grep -q 'policies/mine.c: mine_policy is not in .*
 check an_entry_point_is_told grep -q 'policies/mine.c: allocrig_policy is the entry point of a shared object; remove' "$err"
 check two_of_one_name_are_told grep -q 'mine_policy has the name "best-fit", as best_fit_policy in allocators/policies/fit.c does' "$err"
 
+rm "$tree/allocators/policies/mine.c"
+echo 'POLICY(quarter_policy)' >>"$tree/allocators/policies.def"
+check a_line_without_its_file_ends_the_build not eval ".ci/policies '$tree' 2>'$err'"
+check and_is_named grep -q 'policies.def: POLICY(quarter_policy): no file in allocators/policies defines it' "$err"
+
 make test-policy >"$out" 2>"$err"
 check one_policy_must_be_named [ $? = 2 ]
 check how_to_name_it_is_told grep -q 'make test-policy POLICY=' "$err"

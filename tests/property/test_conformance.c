@@ -363,9 +363,11 @@ static void serves_no_more(struct bench *b)
         uint64_t promised = ar_policy_servable(policy, AR_POLICY_EFFORT_TRIM);
         uint64_t bytes = promised + (LIMIT_BYTES - policy->totals.reserved_bytes) + 1;
         if (policy_rig_alloc(&b->rig, bytes, &block) != AR_NO_MEMORY)
-            fail_msg("%s on %s: servable(EFFORT_TRIM) returns %" PRIu64 ", and %" PRIu64
-                     " bytes are served, %s; does the policy release its cache before it refuses?",
-                     b->name, b->memory.name, promised, bytes,
+            fail_msg("%s on %s: servable(EFFORT_TRIM) returns %" PRIu64
+                     ", the limit allows %" PRIu64 " more, and %" PRIu64
+                     " bytes are served, %s; does the policy release its cache before it refuses, "
+                     "or serve a class from free bytes and the rest of the limit together?",
+                     b->name, b->memory.name, promised, bytes - 1 - promised, bytes,
                      policy->ops->servable ? "with its hook" : "without the hook servable");
         books(b);
     }

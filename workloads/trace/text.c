@@ -230,7 +230,9 @@ static enum ar_status no_trace(const char *path, const char *line, struct ar_err
     return ar_error_set(
         error, AR_FORMAT,
         "%s: no trace: it begins with \"%s\", and neither with \"" TRACE_TEXT_FIRST_LINE
-        "\" nor with an event a,ID,BYTES nor as any other format that `list formats` names",
+        "\" nor with an event a,ID,BYTES nor with the columns action,addr,size,stream,time_us nor "
+        "as any "
+        "other format that `list formats` names",
         path, shown);
 }
 

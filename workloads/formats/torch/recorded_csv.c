@@ -88,7 +88,10 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
     while (action < ACTION_COUNT && strcmp(action_names[action], fields[0]) != 0)
         action++;
     if (action == ACTION_COUNT)
-        return ar_invalid(error, "the action \"%.40s\" is not known", fields[0]);
+        return ar_invalid(error,
+                          "the action \"%.40s\" is not known; write %s, %s, %s or another that "
+                          "workloads/trace/FORMAT.md lists",
+                          fields[0], action_names[0], action_names[1], action_names[2]);
     row->action = (enum action)action;
     for (size_t i = 1; i < COLUMNS; i++) {
         if (i == count)

@@ -160,6 +160,8 @@ def run(policy, workload, device="sim", *, observe=None, **options):
 def capacity(policy, workload, device="sim", **options):
     """The smallest capacities at which each policy serves each workload: first_pass_bytes, safe_bytes, the same
     without a flush and without a retry, and the gaps between them. None: no capacity was found."""
+    if "capacity" in options:
+        raise ValueError("capacity() searches the capacity: leave out capacity=")
     lib, rows, found = _lib(), [], _library.Capacity()
     with _experiment(lib, policy, workload, device, options) as experiment, \
             _Handle(lib.ar_experiment_capacity, lib.ar_capacities_close, experiment) as capacities:
@@ -195,6 +197,9 @@ class Session:
         return block
 
     def free(self, block, stream=0):
+        """`block`: what `alloc` returned."""
+        if not isinstance(block, _library.Block):
+            raise TypeError(f"free() takes the block that alloc() returned, not {block!r}")
         self._lib.ar_session_free(self._session, ctypes.byref(block), stream)
 
     def stats(self):

@@ -83,6 +83,9 @@ class Request(ctypes.Structure):
 class Block(ctypes.Structure):
     _fields_ = [(name, U64) for name in ("address", "granted_bytes", "requested_bytes", "cookie")]
 
+    def __repr__(self):
+        return f"<Block at {self.address:#x}, {self.granted_bytes} bytes>"
+
 
 class Stats(ctypes.Structure):
     _fields_ = [(name, U64) for name in (
