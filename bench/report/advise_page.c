@@ -691,8 +691,8 @@ static void print_left_out(FILE *stream, const struct advise_result *result)
     say(stream, "%s", line);
 }
 
-/* The texts to set: that of the verdict, then those of the first rows that fit, or of which it cannot
- * be told; if all fail, those of the first rows. */
+/* The texts to set: that of the verdict, then those of the first rows that fit, or of which it
+ * cannot be told; if all fail, those of the first rows. */
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
     const struct advise_row *given = advise_given(result), *best = advise_best(result);

@@ -401,8 +401,8 @@ enum ar_status results_table_print(const struct results *results, FILE *stream,
 
 /* ---- latency -------------------------------------------------------------------------------- */
 
-/* A row of the medians, the low ends or the high ends of intervals (without one: of the range), over
- * the replicates or, of one replicate, the repetitions. */
+/* A row of the medians, the low ends or the high ends of intervals (without one: of the range),
+ * over the replicates or, of one replicate, the repetitions. */
 static void add_timed(struct table *table, const struct result_policy *policy, const char *name,
                       int end, double *values)
 {

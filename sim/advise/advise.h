@@ -47,8 +47,8 @@ struct prepared {
 enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
                              struct prepared *out, struct ar_error *error);
 
-/* The number in the recording of an event of `trace`; of an inserted release that of the event after
- * it. */
+/* The number in the recording of an event of `trace`; of an inserted release that of the event
+ * after it. */
 uint64_t prepared_event(const struct prepared *self, uint64_t event);
 
 /* A limit, or a full card, that the recording does not mention. It explains memory that was

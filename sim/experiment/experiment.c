@@ -141,9 +141,9 @@ static enum ar_status clock_calls(const struct passes *passes, struct metric_val
     return AR_OK;
 }
 
-/* A processor learns a short trace by heart: from the second replay on it predicts each branch, and
- * runs the same policy more than twice as fast as over a long trace. This unpredictable work between
- * two replays overwrites what it has learned. */
+/* A processor learns a short trace by heart: from the second replay on it predicts each branch,
+ * and runs the same policy more than twice as fast as over a long trace. This unpredictable work
+ * between two replays overwrites what it has learned. */
 static void forget_branches(struct ar_rng *rng)
 {
     volatile unsigned ones = 0, zeros = 0; /* volatile: each store stays behind its branch */
