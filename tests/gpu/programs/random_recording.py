@@ -6,9 +6,12 @@ snapshot, with the whole history, becomes FOLDER/SEED.pickle. `allocrig fidelity
 above 100 have more settings and operations, and FOLDER/SEED.log says when the program did what its snapshot does not
 hold: limits, releases of the cache, pools, captures. Seeds above 1000 add what training and serving do: steps, threads,
 caches that grow, snapshots in the middle, stacks.
-Needs a card of 16 GiB; 100 programs take about a minute."""
+A program says what it changes in annotations (workloads/trace/FORMAT.md, Changes). Needs a card of 16 GiB, or the
+stand-in of tests/cli/test_random.sh: with STAND_IN set, all programs run in one process, one after another. 100 programs
+take about a minute."""
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -47,6 +50,19 @@ MORE_SETTINGS = (
     "release_lock_on_cudamalloc:True,pinned_use_background_threads:True",
     "",
 )
+
+
+RESET = ("max_split_size_mb", "roundup_power2_divisions", "garbage_collection_threshold")
+
+
+def merged(old, new):
+    """The settings in force after `new` was set: what it does not name stays, but for RESET."""
+
+    def pairs(text):
+        return dict(piece.split(":", 1) for piece in re.findall(r"[^,\[]+(?:\[[^\]]*\])?", text))
+
+    kept = {key: value for key, value in pairs(old).items() if key not in RESET}
+    return ",".join(f"{key}:{value}" for key, value in {**kept, **pairs(new)}.items())
 
 
 class Program:
@@ -149,6 +165,7 @@ class WiderProgram(Program):
     def __init__(self, torch, seed, log):
         super().__init__(torch, seed)
         self.seed, self.out = seed, log
+        self.conf, self.limit_bytes = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""), 0
 
     def run(self, count):
         try:
@@ -200,17 +217,27 @@ class WiderProgram(Program):
         self.free(8)
         self.alloc()
 
+    def told(self, text):
+        return self.torch.profiler.record_function(f"allocator {text}")
+
+    def set_limit(self, limit):
+        total = self.torch.cuda.mem_get_info()[1]
+        self.limit_bytes = int(limit / total * total)
+        self.log("limit", limit)
+        with self.told(f"limit {self.limit_bytes}"):
+            self.torch.cuda.set_per_process_memory_fraction(limit / total)
+
     def change(self):
         if self.seed % 4 == 0:
-            limit = self.draw.choice((1000, 1600, 2400)) * MIB
-            self.log("limit", limit)
-            self.torch.cuda.set_per_process_memory_fraction(limit / self.torch.cuda.mem_get_info()[1])
+            self.set_limit(self.draw.choice((1000, 1600, 2400)) * MIB)
         elif self.seed % 10 == 5:
             settings = self.draw.choice(("max_split_size_mb:80", "roundup_power2_divisions:4",
                                          "garbage_collection_threshold:0.5", "expandable_segments:True",
                                          "expandable_segments:False"))
             self.log("settings", settings)
-            self.torch.cuda.memory._set_allocator_settings(settings)
+            with self.told(f"settings {self.conf} -> {settings}"):
+                self.torch.cuda.memory._set_allocator_settings(settings)
+            self.conf = merged(self.conf, settings)
 
     def operations(self):
         return (
@@ -308,11 +335,13 @@ def record_wider(torch, folder, seed):
         program = (UserProgram if seed > 1000 else WiderProgram)(torch, seed, log)
         program.log("conf", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
         if seed % 3 == 0:
-            program.log("limit", 1600 * MIB)
-            torch.cuda.set_per_process_memory_fraction(1600 * MIB / torch.cuda.mem_get_info()[1])
+            program.set_limit(1600 * MIB)
         if seed % 7 == 3:
             program.run(300)  # the history begins in the middle
         torch.cuda.memory._record_memory_history(max_entries=2000 if seed % 7 == 5 else 1000000, context=None)
+        if program.limit_bytes:
+            with program.told(f"limit {program.limit_bytes}"):
+                pass
         program.run(1500)
         if seed % 2:
             program.log("end")
@@ -340,13 +369,30 @@ def main():
         return record(folder, first)
     os.makedirs(folder, exist_ok=True)
 
-    def child(seed):
+    def conf_of(seed):
         settings = SETTINGS + MORE_SETTINGS if seed > 1000 else MORE_SETTINGS if seed > 100 else SETTINGS
-        environment = dict(os.environ, RANDOM_RECORDING="1", PYTORCH_CUDA_ALLOC_CONF=settings[seed % len(settings)])
+        return settings[seed % len(settings)]
+
+    def child(seed):
+        environment = dict(os.environ, RANDOM_RECORDING="1", PYTORCH_CUDA_ALLOC_CONF=conf_of(seed))
         return seed, subprocess.run([sys.executable, __file__, folder, str(seed)], env=environment, check=False).returncode
 
-    with ThreadPoolExecutor(8) as crew:
-        failed = [seed for seed, status in crew.map(child, range(first, first + count)) if status]
+    def fork(seed):
+        process = os.fork()
+        if process:
+            return seed, os.waitpid(process, 0)[1]
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = conf_of(seed)
+        record(folder, seed)
+        os._exit(0)
+
+    if os.environ.get("STAND_IN"):
+        import torch  # noqa: F401: once for all
+
+        results = [fork(seed) for seed in range(first, first + count)]
+    else:
+        with ThreadPoolExecutor(8) as crew:
+            results = list(crew.map(child, range(first, first + count)))
+    failed = [seed for seed, status in results if status]
     print(f"{count - len(failed)} recorded; failed: {failed}")
     return bool(failed)
 
