@@ -224,6 +224,56 @@ TEST(pools_are_inferred)
     }
 }
 
+/* The notes of a trace on changes of the allocator, each with the number of its event. */
+static void notes_of(struct trace_source *source, char *text, size_t room)
+{
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
+    enum ar_status status = AR_OK;
+    unsigned number = 0;
+    *text = '\0';
+    for (; (event = trace_read(&cursor, &status, &test_error)) != NULL; number++)
+        if (trace_is_change(event))
+            snprintf(text + strlen(text), room - strlen(text), "%u %s; ", number,
+                     trace_text_of(source, event->value));
+}
+
+#define MADE(action, address)                                                                      \
+    "{\"action\": \"" action "\", \"addr\": " address ", \"size\": 20971520, \"stream\": 0}, "     \
+    "{\"action\": \"alloc\", \"addr\": " address ", \"size\": 20971520, \"stream\": 0}"
+#define SWITCHING                                                                                  \
+    "{\"segments\": [], \"device_traces\": [[" MADE("segment_alloc", "134217728") ", " MADE(       \
+        "segment_map", "4294967296") ", " MADE("segment_alloc",                                    \
+                                               "167772160") "]], "                                 \
+                                                            "\"allocator_settings\": "             \
+                                                            "{\"PYTORCH_CUDA_ALLOC_CONF\": "       \
+                                                            "\"max_split_size_mb:80\"}"
+
+/* A program that makes segments and maps pages switched in between, or says what it changed. */
+TEST(changes_of_settings_are_notes)
+{
+    static const char *const texts[] = {
+        SWITCHING "}",
+        SWITCHING ", \"external_annotations\": ["
+                  "{\"stage\": \"START\", \"name\": \"allocator settings a:1 -> x\", \"entry\": 2},"
+                  "{\"stage\": \"END\", \"name\": \"allocator settings a:1 -> x\", \"entry\": 2},"
+                  "{\"stage\": \"START\", \"name\": \"allocator limit 77\", \"entry\": 4}]}"};
+    static const char *const notes[] = {
+        "4 settings,max_split_size_mb:80,expandable_segments:True; "
+        "8 settings,max_split_size_mb:80,expandable_segments:False; ",
+        "4 settings,x; 8 limit,77; "};
+    static const char *const confs[] = {"max_split_size_mb:80,expandable_segments:False", ""};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        char found[512];
+        CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
+        trace_rig_write(rig.path[0], texts[i], strlen(texts[i]));
+        CLOSED(close_trace) struct trace_source *source = snapshot_open(rig.path[0], NULL, "notes");
+        notes_of(source, found, sizeof found);
+        assert_string_equal(found, notes[i]);
+        assert_string_equal(source->info.conf, confs[i]);
+    }
+}
+
 /* A history without completions: a free is completed when it is requested. */
 TEST(frees_without_completions_are_met)
 {

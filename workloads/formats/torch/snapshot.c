@@ -127,7 +127,7 @@ static void guess_pages(struct reading *reading, size_t count, char *conf, size_
     bool has_pages = false;
     for (size_t i = 0; i < count; i++)
         has_pages |= reading->worlds[i].has_pages;
-    if (!has_pages || *conf ||
+    if (!has_pages || *conf || reading->marks.has_conf ||
         snapshot_get(&reading->tree, reading->settings, SNAPSHOT_KEY_expandable_segments) !=
             SNAPSHOT_ABSENT)
         return;
@@ -147,6 +147,70 @@ static void take_pages(struct reading *reading, const char *conf)
         return;
     for (size_t i = 0; i <= DEVICES_MOST; i++)
         reading->worlds[i].large_page_bytes = settings.large_segment_bytes;
+}
+
+/* ---- switches that are not told ---------------------------------------------------------- */
+
+/* The settings but expandable_segments. */
+static bool take_other(void *argument, const char *key, const char *value)
+{
+    char *text = argument;
+    size_t used = strlen(text);
+    if (strcmp(key, "expandable_segments") != 0)
+        (void)snprintf(text + used, sizeof(((struct trace_info *)0)->conf) - used, "%s%s:%s",
+                       used ? "," : "", key, value);
+    return true;
+}
+
+/* Whether a history has segments that are made and pages that are mapped. */
+static bool is_mixed(const struct reading *reading, const struct snapshot_world *world)
+{
+    for (size_t i = 0; i < world->event_count && world->has_pages; i++) {
+        const struct snapshot_record *record = snapshot_world_event(world, &reading->tree, i);
+        if (record && record->action == SNAPSHOT_SEGMENT_ALLOC)
+            return true;
+    }
+    return false;
+}
+
+/* The program of such a history switched expandable_segments in between. When is not known: at the
+ * first entry of the other kind. The other settings are taken to stay. */
+static enum ar_status imply_switches(struct reading *reading, struct snapshot_world *world,
+                                     char *conf, struct ar_error *error)
+{
+    char others[sizeof reading->out->info.conf] = "", note[sizeof others + 64];
+    const char *at;
+    uint64_t switches = 0;
+    int grows = -1; /* not known yet */
+    if (reading->settings == SNAPSHOT_ABSENT || reading->marks.has_conf ||
+        !is_mixed(reading, world))
+        return AR_OK;
+    (void)torch_conf_each(conf, take_other, others, &at);
+    for (size_t i = 0; i < world->event_count; i++) {
+        const struct snapshot_record *record = snapshot_world_event(world, &reading->tree, i);
+        if (!record ||
+            (record->action != SNAPSHOT_SEGMENT_ALLOC && record->action != SNAPSHOT_SEGMENT_MAP))
+            continue;
+        bool maps = record->action == SNAPSHOT_SEGMENT_MAP;
+        (void)snprintf(note, sizeof note, "settings,%s%sexpandable_segments:%s", others,
+                       *others ? "," : "", maps ? "True" : "False");
+        if (grows < 0)
+            (void)snprintf(conf, sizeof others, "%.*s", (int)sizeof others - 1,
+                           note + strlen("settings,"));
+        const struct snapshot_mark mark = {.entry = i,
+                                           .time_us = record->time_us,
+                                           .device = world->device,
+                                           .has_time = record->has_time};
+        if (grows >= 0 && grows != maps)
+            AR_TRY(snapshot_marks_imply(&reading->marks, &reading->tree, &mark, note, error));
+        switches += grows >= 0 && grows != maps;
+        grows = maps;
+    }
+    reading->marks.has_conf = true;
+    import_guess_count(reading->out->report, switches,
+                       "changes of expandable_segments are not told: taken to be where segments or "
+                       "pages follow the other kind");
+    return AR_OK;
 }
 
 static enum ar_status convert(struct reading *reading, struct ar_error *error)
@@ -180,6 +244,8 @@ static enum ar_status convert(struct reading *reading, struct ar_error *error)
     for (size_t i = 0; i < count; i++)
         if (!reading->worlds[i].is_host)
             AR_TRY(snapshot_world_rewind(&reading->worlds[i], &reading->tree, error));
+    if (count == 1) /* settings are of all devices */
+        AR_TRY(imply_switches(reading, reading->worlds, info->conf, error));
     for (size_t i = 0; i < count; i++)
         if (!reading->worlds[i].is_host)
             AR_TRY(snapshot_tell(&reading->worlds[i], &reading->tree, &reading->marks, info->conf,

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/policies/torch/torch.h"
 #include "workloads/io/fields.h"
 
@@ -134,6 +135,7 @@ enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot
     if (!count)
         return AR_OK;
     marks->items = calloc(count, sizeof *marks->items);
+    marks->room = marks->items ? count : 0;
     AR_TRY_MEMORY(marks->items, error, "the marks of a snapshot");
     for (size_t i = 0; i < count; i++) {
         struct snapshot_mark *mark = &marks->items[marks->count];
@@ -163,15 +165,30 @@ enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot
     return AR_OK;
 }
 
+enum ar_status snapshot_marks_imply(struct snapshot_marks *marks, struct snapshot_tree *tree,
+                                    const struct snapshot_mark *at, const char *note,
+                                    struct ar_error *error)
+{
+    struct snapshot_mark mark = *at;
+    mark.is_change = true;
+    mark.order = (uint32_t)marks->count;
+    AR_TRY(keep(tree, note, &mark.label, error));
+    if (!AR_ARRAY_ADD(marks->items, marks->count, marks->room, mark))
+        return ar_no_memory(error, "the marks of a snapshot");
+    qsort(marks->items, marks->count, sizeof *marks->items, by_time);
+    return AR_OK;
+}
+
 bool snapshot_changes_until(struct snapshot_changes *self, const struct snapshot_tree *tree,
-                            uint64_t time_us, struct torch_settings *settings)
+                            size_t entry, uint64_t time_us, struct torch_settings *settings)
 {
     bool changed = false;
     for (; self->next < self->marks->count; self->next++) {
         const struct snapshot_mark *mark = &self->marks->items[self->next];
         struct torch_settings next = *settings;
         struct ar_error ignored;
-        if (!mark->has_time || mark->time_us > time_us)
+        bool placed = mark->entry != UINT64_MAX;
+        if (placed ? mark->entry > entry : !mark->has_time || mark->time_us > time_us)
             break;
         const char *text = mark->is_change ? tree->texts.items[mark->label] : "";
         if (!field_begins_with(text, "settings,") ||

@@ -528,7 +528,7 @@ static enum ar_status follow_history(struct snapshot_passed *self, struct ar_err
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         self->stuck |= !record;
         if (record)
-            (void)snapshot_changes_until(&self->changes, self->tree, record->time_us,
+            (void)snapshot_changes_until(&self->changes, self->tree, i, record->time_us,
                                          &self->settings);
         status = record ? take(self, record, i, error) : AR_OK;
     }
@@ -644,9 +644,13 @@ static bool always_keeps_rest(const struct snapshot_tree *tree, const struct sna
 {
     struct snapshot_changes changes = {.marks = marks};
     bool keeps = keeps_rest(&settings, of, place);
-    while (keeps && changes.next < marks->count && marks->items[changes.next].has_time) {
-        uint64_t time_us = marks->items[changes.next].time_us;
-        if (snapshot_changes_until(&changes, tree, time_us, &settings))
+    while (keeps && changes.next < marks->count) {
+        size_t seen = changes.next;
+        bool changed = snapshot_changes_until(&changes, tree, (size_t)marks->items[seen].entry,
+                                              marks->items[seen].time_us, &settings);
+        if (changes.next == seen)
+            return keeps;
+        if (changed)
             keeps = keeps_rest(&settings, of, place);
     }
     return keeps;

@@ -547,7 +547,7 @@ static enum ar_status follow(struct telling *self)
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         self->of_event[i] = NO_RANGE;
         if (record)
-            (void)snapshot_changes_until(&self->changes, self->tree, record->time_us,
+            (void)snapshot_changes_until(&self->changes, self->tree, i, record->time_us,
                                          &self->settings);
         if (record)
             status = take(self, record, i);

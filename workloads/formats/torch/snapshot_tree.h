@@ -177,7 +177,7 @@ struct snapshot_mark {
 /* By time; those of one time in the order of the file. A zeroed struct is empty. */
 struct snapshot_marks {
     struct snapshot_mark *items;
-    size_t count;
+    size_t count, room;
     bool has_conf;  /* the settings of the start are in `conf` */
     char conf[512]; /* as annotated; the snapshot has those of its end */
 };
@@ -196,10 +196,15 @@ struct snapshot_changes {
 
 struct torch_settings;
 
-/* Applies those that come before an entry at `time_us`; a text that the policy refuses changes
- * nothing. True: there were some. */
+/* Applies those that come before the entry of that number and time; a text that the policy refuses
+ * changes nothing. True: there were some. */
 bool snapshot_changes_until(struct snapshot_changes *self, const struct snapshot_tree *tree,
-                            uint64_t time_us, struct torch_settings *settings);
+                            size_t entry, uint64_t time_us, struct torch_settings *settings);
+
+/* Adds a change before the entry of that number, after all that were added before. */
+enum ar_status snapshot_marks_imply(struct snapshot_marks *marks, struct snapshot_tree *tree,
+                                    const struct snapshot_mark *at, const char *note,
+                                    struct ar_error *error);
 
 /* The fields of an annotation. */
 struct snapshot_words {
