@@ -1,7 +1,6 @@
 /* The skeleton as the inside of another policy, for the shared objects that tests build: its
  * functions, and its hooks but for create and alloc. */
-#ifndef TESTS_CLI_ON_SKELETON_H
-#define TESTS_CLI_ON_SKELETON_H
+#pragma once
 
 #define skeleton_policy inner_policy
 #define allocrig_policy inner_entry
@@ -16,5 +15,3 @@ const struct ar_policy_ops *allocrig_policy(void);
     .capabilities = AR_POLICY_WATCHES_FREE, .destroy = skeleton_destroy, .free = skeleton_free,    \
     .stats = skeleton_stats, .walk = skeleton_walk, .validate = skeleton_validate,                 \
     .trim = skeleton_trim, .problem = skeleton_problem
-
-#endif

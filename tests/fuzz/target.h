@@ -1,6 +1,5 @@
 /* What every fuzz target has. */
-#ifndef TESTS_FUZZ_TARGET_H
-#define TESTS_FUZZ_TARGET_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -20,5 +19,3 @@ static inline int target_file(const uint8_t *data, size_t bytes, char path[64])
     snprintf(path, 64, "/proc/self/fd/%d", file);
     return file;
 }
-
-#endif

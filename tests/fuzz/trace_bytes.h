@@ -1,7 +1,6 @@
 /* What the fuzz targets of traces share: any bytes as a file, opened, pulled to its end and, where
  * it is a trace, written and read back. */
-#ifndef TESTS_FUZZ_TRACE_BYTES_H
-#define TESTS_FUZZ_TRACE_BYTES_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -83,5 +82,3 @@ static inline int trace_bytes_run(const uint8_t *data, size_t bytes)
     (void)unlink(path);
     return 0;
 }
-
-#endif

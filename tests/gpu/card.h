@@ -1,7 +1,6 @@
 /* A card made ready for tests of the kernels: context, kernels, two streams, an arena on the card
  * and its mirror on the host. */
-#ifndef TESTS_GPU_CARD_H
-#define TESTS_GPU_CARD_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -165,5 +164,3 @@ static inline int card_main(const struct card_case *cases, size_t count)
     card_close(&card);
     return check_report(&card.check);
 }
-
-#endif

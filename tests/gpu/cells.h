@@ -1,6 +1,5 @@
 /* Cells of policy x workload on a card, many in one process: what equal.sh and verify.sh run. */
-#ifndef TESTS_GPU_CELLS_H
-#define TESTS_GPU_CELLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,5 +99,3 @@ void cell_compare(const struct cell_tape *card, const struct cell_tape *sim, cha
 /* Runs all cells that are not good yet, prints a line for each as it ends, also into the file of
  * the wish. The exit status of the program. */
 int cells_crew_run(const struct cells_wish *wish, struct cells_list *list);
-
-#endif

@@ -1,8 +1,7 @@
 /* Cases for programs that run on a GPU box, where cmocka may not be: a few lines that print what
  * tests/run.sh counts, `ok NAME`, `not ok NAME` or `skip NAME: reason`, and a last line with the
  * sums. A failed check prints where and why, and its case goes on. */
-#ifndef TESTS_GPU_CHECK_H
-#define TESTS_GPU_CHECK_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ static inline int check_report(const struct check *check)
     printf("%u passed, %u failed, %u skipped\n", check->passed, check->failed, check->skipped);
     return check->failed != 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Numbers as they lie in blocks, read and written by the host: the six types of sim/device.h. */
-#ifndef TESTS_GPU_NUMBERS_H
-#define TESTS_GPU_NUMBERS_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -97,5 +96,3 @@ static inline void number_set(uint8_t *base, enum ar_device_type type, uint64_t 
     }
     memcpy(base + i * number_bytes(type), &bits, number_bytes(type));
 }
-
-#endif

@@ -2,8 +2,7 @@
  * changed expression is written as (MUTANT(n) ? (changed) : (original)), so one build has all
  * mutants. With MUTANTS_REACHED=FILE, byte n of that file becomes 1 when the program reaches mutant
  * n. */
-#ifndef TESTS_MUTANTS_MUTANT_H
-#define TESTS_MUTANTS_MUTANT_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,5 +22,3 @@ static inline int mutant_is(int number)
 #endif
 
 #define MUTANT(number) mutant_is(number)
-
-#endif

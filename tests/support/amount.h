@@ -1,6 +1,5 @@
 /* The number of operations of a test with random operations. */
-#ifndef TESTS_SUPPORT_AMOUNT_H
-#define TESTS_SUPPORT_AMOUNT_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,5 +18,3 @@ static inline uint64_t test_amount(uint64_t soak, uint64_t usual)
     asked = getenv("TEST_QUICK");
     return asked && *asked == '1' ? (usual + 3) / 4 : usual;
 }
-
-#endif

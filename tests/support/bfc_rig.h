@@ -1,7 +1,6 @@
 /* A policy of the BFC family on a fake backing, for its tests: short calls that fail the test on
  * any error, blocks by number, offsets as the documents give them. */
-#ifndef TESTS_SUPPORT_BFC_RIG_H
-#define TESTS_SUPPORT_BFC_RIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void bfc_rig_free_all(struct bfc_rig *rig);
 
 struct ar_policy_stats bfc_rig_stats(const struct bfc_rig *rig);
 void bfc_rig_check(const struct bfc_rig *rig);
-
-#endif

@@ -3,8 +3,7 @@
  * A line is a row, with tabs between its fields. "\n", "\t", "\\" and "\xHH" are as in C; a field
  * "-" is NULL. A line "== NAME" begins the section of that name. After a line "head: TEXT", "{}" at
  * the start of a field is that text. Lines that are empty or begin with "#" are left out. */
-#ifndef TESTS_SUPPORT_CASES_H
-#define TESTS_SUPPORT_CASES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ const char *cases_text(struct cases *self, const char *file, const char *section
  * of them is the name of the status. */
 typedef enum ar_status case_read(const char *text, struct ar_error *error);
 void cases_refused(const char *file, const char *section, case_read *read);
-
-#endif

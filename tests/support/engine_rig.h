@@ -1,6 +1,5 @@
 /* Runs scenarios with one engine "e" in a process "p", and reads their results. */
-#ifndef TESTS_SUPPORT_ENGINE_RIG_H
-#define TESTS_SUPPORT_ENGINE_RIG_H
+#pragma once
 
 #include <math.h>
 
@@ -118,5 +117,3 @@ static inline uint64_t owner(const struct run *self, size_t phase, const char *n
 {
     return owner_on(self, phase, 0, name);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Experiments from texts (a policy, a device, a workload), for tests of the parts around the
  * engine. */
-#ifndef TESTS_SUPPORT_EXPERIMENT_RIG_H
-#define TESTS_SUPPORT_EXPERIMENT_RIG_H
+#pragma once
 
 #include "sim/replay.h"
 
@@ -23,5 +22,3 @@ void experiment_rig_over(struct experiment_rig *rig, const char *policy, const c
 /* The experiment must be OK. */
 void experiment_rig_run(struct experiment_rig *rig);
 void experiment_rig_close(struct experiment_rig *rig);
-
-#endif

@@ -2,8 +2,7 @@
  * used again, a cap on the allocated bytes, and any call can be made to fail. No streams:
  * every fence is done at once. Optionally virtual memory: ranges at bump addresses,
  * handles that count against the cap while they exist. */
-#ifndef TESTS_SUPPORT_FAKE_BACKING_H
-#define TESTS_SUPPORT_FAKE_BACKING_H
+#pragma once
 
 #include "allocators/backing.h"
 
@@ -33,5 +32,3 @@ void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes);
 
 /* Gives it virtual memory with pages of that size. */
 void fake_backing_virtual(struct fake_backing *self, uint64_t page_bytes, uint64_t total_bytes);
-
-#endif

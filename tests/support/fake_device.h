@@ -1,7 +1,6 @@
 /* A device for tests of the engine alone: memory from a fake backing, one clock that kernels and
  * recorded time advance, and a record of its calls. No call waits. */
-#ifndef TESTS_SUPPORT_FAKE_DEVICE_H
-#define TESTS_SUPPORT_FAKE_DEVICE_H
+#pragma once
 
 #include "sim/device.h"
 #include "tests/support/fake_backing.h"
@@ -24,5 +23,3 @@ struct fake_device {
 /* On the heap; fake_device_close frees it. `cap_bytes` as in fake_backing_open. */
 struct fake_device *fake_device_open(uint64_t cap_bytes);
 void fake_device_close(struct fake_device *self);
-
-#endif

@@ -1,6 +1,5 @@
 /* One test for each recording in a folder, in the order of their names; and the lines of one. */
-#ifndef TESTS_SUPPORT_FOLDER_TESTS_H
-#define TESTS_SUPPORT_FOLDER_TESTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ bool recorded_next(struct recorded_lines *self);
 /* Runs `check` once for each file of `folder` whose name has ".gz"; *state is that name, a
  * const char *. Returns the status for main: 0 if there was a file and all passed. */
 int folder_tests_run(const char *group, const char *folder, void (*check)(void **state));
-
-#endif

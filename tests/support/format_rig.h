@@ -1,6 +1,5 @@
 /* Shared by tests of readers of other programs' files. */
-#ifndef TESTS_SUPPORT_FORMAT_RIG_H
-#define TESTS_SUPPORT_FORMAT_RIG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void format_rig_refuses(void *rig, const char *file, const char *section, format
     {                                                                                              \
         format_rig_refuses(*state, file, #name, make);                                             \
     }
-
-#endif

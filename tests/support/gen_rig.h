@@ -1,7 +1,6 @@
 /* A generator for tests: opens it from a text, reads it to its end, checks every event, and
  * sums the events up. */
-#ifndef TESTS_SUPPORT_GEN_RIG_H
-#define TESTS_SUPPORT_GEN_RIG_H
+#pragma once
 
 #include "allocators/spec.h"
 #include "workloads/trace/source.h"
@@ -31,5 +30,3 @@ void gen_rig_refused(const char *file, const char *section);
  * used twice, a stream is not the block's or is beyond the last, a wait has no record, or the
  * counts in info differ. Adaptive sources get address = 0. */
 void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums);
-
-#endif

@@ -1,6 +1,5 @@
 /* Kineto traces of any size, made from a seed, laid out as the profiler lays them out. */
-#ifndef TESTS_SUPPORT_KINETO_MAKER_H
-#define TESTS_SUPPORT_KINETO_MAKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct kineto_made {
 
 /* Writes the whole file and its counts to `made`. A failed write stops the test. */
 void kineto_make(FILE *file, const struct kineto_making *making, struct kineto_made *made);
-
-#endif

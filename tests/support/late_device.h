@@ -10,8 +10,7 @@
  *    own; the stream then runs up to the ticket.
  * 4. Unmapping pages that queued work uses is INVALID, with a message.
  * 5. The driver's own pool runs everything first, because it is not under test. */
-#ifndef TESTS_SUPPORT_LATE_DEVICE_H
-#define TESTS_SUPPORT_LATE_DEVICE_H
+#pragma once
 
 #include "sim/device.h"
 
@@ -24,5 +23,3 @@ struct late_counts {
     uint64_t fills, readings, touches, kernel_ops, kernels;
 };
 const struct late_counts *late_device_counts(const struct ar_device *device);
-
-#endif

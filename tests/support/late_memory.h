@@ -1,8 +1,7 @@
 /* The last writer of each byte, for a device that runs late. A mapped address means the bytes of
  * its handle, so memory that is mapped at two addresses, or moves from one to another, is the same
  * memory. Everything is in sorted arrays. */
-#ifndef TESTS_SUPPORT_LATE_MEMORY_H
-#define TESTS_SUPPORT_LATE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void late_memory_write(struct late_memory *memory, uint64_t address, uint64_t by
 /* The number of bytes of the range that the block did not write; the first one and its writer. */
 uint64_t late_memory_wrong(const struct late_memory *memory, uint64_t address, uint64_t bytes,
                            uint64_t block, uint64_t *offset, uint64_t *other);
-
-#endif

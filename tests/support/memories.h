@@ -1,6 +1,5 @@
 /* The kinds of memory that every policy must support, for conformance tests. */
-#ifndef TESTS_SUPPORT_MEMORIES_H
-#define TESTS_SUPPORT_MEMORIES_H
+#pragma once
 
 #include "sim/device.h"
 
@@ -20,5 +19,3 @@ void memory_open(struct memory *memory, int kind, uint64_t cap_bytes);
 /* Bytes that have not been released. */
 uint64_t memory_held(const struct memory *memory);
 void memory_close(struct memory *memory);
-
-#endif

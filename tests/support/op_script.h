@@ -1,6 +1,5 @@
 /* Random operations on a policy, made beforehand so that offline policies can see them too. */
-#ifndef TESTS_SUPPORT_OP_SCRIPT_H
-#define TESTS_SUPPORT_OP_SCRIPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void op_script_close(struct op_script *script);
 
 /* Runs it on the policy. It requests alignment only if the policy supports it. */
 struct op_result op_script_run(const struct op_script *script, struct ar_policy *policy);
-
-#endif

@@ -1,6 +1,5 @@
 /* Offline problems for tests: from MiniMalloc's CSV, or drawn. */
-#ifndef TESTS_SUPPORT_PLANNING_RIG_H
-#define TESTS_SUPPORT_PLANNING_RIG_H
+#pragma once
 
 #include "allocators/base/rng.h"
 #include "allocators/planning/packing.h"
@@ -26,5 +25,3 @@ uint64_t planning_rig_peak(const struct packing_block *blocks, size_t count);
  * one of them at it. Checks every pair. */
 bool planning_rig_is_plan(const struct packing_block *blocks, size_t count, const uint64_t *offsets,
                           uint64_t top_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* The plug-in in a process of its own, on the stand-in for the driver: its settings are read once
  * in the life of a process, and its end is part of what is tested. */
-#ifndef TESTS_SUPPORT_PLUGIN_RIG_H
-#define TESTS_SUPPORT_PLUGIN_RIG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ int plugin_rig_run(const char *const *settings, const char *errors,
 /* The whole of a small file, ended by NUL, in a buffer that the next call reuses; "" where there is
  * none. */
 const char *plugin_rig_text(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* A policy for tests: made from a spec on a backing. Its host memory is measured. */
-#ifndef TESTS_SUPPORT_POLICY_RIG_H
-#define TESTS_SUPPORT_POLICY_RIG_H
+#pragma once
 
 #include "allocators/policy.h"
 #include "allocators/spec.h"
@@ -87,5 +86,3 @@ struct policy_walk_sums {
 };
 
 struct policy_walk_sums policy_walk_sum(const struct ar_policy *policy);
-
-#endif

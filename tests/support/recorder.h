@@ -1,7 +1,6 @@
 /* Records a policy in the form of PyTorch's memory history: a random program on a policy
  * whose memory is limited, with streams, pending frees and releases of the cache. */
-#ifndef TESTS_SUPPORT_RECORDER_H
-#define TESTS_SUPPORT_RECORDER_H
+#pragma once
 
 #include "sim/fidelity/fidelity.h"
 #include "workloads/trace/trace.h"
@@ -31,5 +30,3 @@ struct recorder_result {
 
 void recorder_run(const struct recorder_program *program, struct recorder_result *result);
 void recorder_close(struct recorder_result *result);
-
-#endif

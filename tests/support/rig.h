@@ -1,6 +1,5 @@
 /* One replay on a fake device that keeps all rows and samples, for tests of the engine. */
-#ifndef TESTS_SUPPORT_RIG_H
-#define TESTS_SUPPORT_RIG_H
+#pragma once
 
 #include "allocators/registry.h"
 #include "sim/replay.h"
@@ -38,5 +37,3 @@ void rig_close(struct rig *rig);
 
 /* A metric, -1 if it is null. */
 double rig_metric(const struct rig *rig, enum metric metric);
-
-#endif

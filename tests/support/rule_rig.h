@@ -1,6 +1,5 @@
 /* What the tests of the sizing rules share: a rank, a preset, and a figure within its rounding. */
-#ifndef TESTS_SUPPORT_RULE_RIG_H
-#define TESTS_SUPPORT_RULE_RIG_H
+#pragma once
 
 #include <math.h>
 
@@ -26,5 +25,3 @@ static inline void within(const char *what, double value, double expected, doubl
     if (fabs(value - expected) > allowed)
         fail_msg("%s: %.6f, printed %.6f, allowed %.6f", what, value, expected, allowed);
 }
-
-#endif

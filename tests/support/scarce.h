@@ -1,7 +1,6 @@
 /* Makes allocations of host memory of the test's thread fail. The Makefile wraps malloc and its
  * kin, so this reaches all of the product and the libraries that are linked as archives. */
-#ifndef TESTS_SUPPORT_SCARCE_H
-#define TESTS_SUPPORT_SCARCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,5 +8,3 @@
 void scarce_begin(unsigned long number, unsigned long count);
 /* All succeed again. Returns whether the first of them was reached. */
 bool scarce_end(void);
-
-#endif

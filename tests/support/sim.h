@@ -1,6 +1,5 @@
 /* A simulated device for tests: opens it or fails the test. */
-#ifndef TESTS_SUPPORT_SIM_H
-#define TESTS_SUPPORT_SIM_H
+#pragma once
 
 #include "sim/device.h"
 
@@ -12,5 +11,3 @@ struct ar_device *sim_test_open(const char *spec);
 uint64_t sim_test_alloc(struct ar_device *device, uint64_t bytes);
 /* A driver free that must succeed. */
 void sim_test_free(struct ar_device *device, uint64_t address);
-
-#endif

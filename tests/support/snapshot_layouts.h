@@ -1,7 +1,6 @@
 /* Memory snapshots in the layouts of PyTorch's versions, from the image of a run: which keys they
  * have, and in which form. */
-#ifndef TESTS_SUPPORT_SNAPSHOT_LAYOUTS_H
-#define TESTS_SUPPORT_SNAPSHOT_LAYOUTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ struct snapshot_layout_options {
 void snapshot_layout_write(const char *path, const struct snapshot_layout *layout,
                            const struct snapshot_image *image,
                            const struct snapshot_layout_options *options);
-
-#endif

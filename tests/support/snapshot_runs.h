@@ -1,6 +1,5 @@
 /* Snapshots of runs, and their comparison with the policy: shared by the tests of snapshots. */
-#ifndef TESTS_SUPPORT_SNAPSHOT_RUNS_H
-#define TESTS_SUPPORT_SNAPSHOT_RUNS_H
+#pragma once
 
 #include "bench/report/run_output.h"
 #include "workloads/trace/trace.h"
@@ -17,5 +16,3 @@ void snapshot_check_agrees(struct trace_source *source, const char *what);
 
 /* Writes it as a snapshot and reads that: the same events, keys and notes. */
 void snapshot_check_comes_back(struct trace_source *source, const char *path, const char *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* The stand-in for the driver in this process. */
-#ifndef TESTS_SUPPORT_STAND_IN_LIBRARY_H
-#define TESTS_SUPPORT_STAND_IN_LIBRARY_H
+#pragma once
 
 #include "tests/support/cuda_stand_in/stand_in.h"
 
@@ -11,5 +10,3 @@ struct stand_in *stand_in_library(void);
 /* Closes a device on it, and compares: nothing was left when the context was released. */
 struct ar_device;
 void stand_in_close(struct ar_device *device);
-
-#endif

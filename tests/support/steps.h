@@ -66,10 +66,7 @@
  *
  * **Loops.** `for NAME FROM BELOW [STEP]` .. `end`; `each NAME..`, rows of words, `do` .. `end`.
  * `$NAME` in a line stands for the value. */
-#ifndef TESTS_SUPPORT_STEPS_H
-#define TESTS_SUPPORT_STEPS_H
+#pragma once
 
 /* Runs the section of a file, as a case: any difference fails the test. */
 void steps_run(const char *path, const char *section);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the parts of the interpreter of steps share: steps.c reads scripts and values, steps_ops.c
  * has the rig and its operations, steps_run.c whole runs. */
-#ifndef TESTS_SUPPORT_STEPS_STATE_H
-#define TESTS_SUPPORT_STEPS_STATE_H
+#pragma once
 
 #include "allocators/relay.h"
 #include "tests/support/policy_rig.h"
@@ -91,5 +90,3 @@ void steps_card_fail(const char *name);
 bool steps_run_operation(struct steps *s);
 bool steps_run_figure(const char *name, uint64_t *value);
 void steps_run_begin(void);
-
-#endif

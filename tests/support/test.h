@@ -1,6 +1,5 @@
 /* cmocka, the headers that most tests use, and TEST(), which makes a case. */
-#ifndef TESTS_SUPPORT_TEST_H
-#define TESTS_SUPPORT_TEST_H
+#pragma once
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -92,5 +91,3 @@ static inline struct ar_spec spec_of(const char *text)
 
 /* Runs the cases of a source file. Returns the number of those that failed. */
 int test_run(const char *file);
-
-#endif

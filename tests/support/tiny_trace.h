@@ -1,8 +1,7 @@
 /* Small traces for tests, written as lines of the text format without the first one:
  * "a,0,100", "f,0", "m,step". Keys: align, pool, space, tag; from op or x on
  * the rest of a line is kept as it is. */
-#ifndef TESTS_SUPPORT_TINY_TRACE_H
-#define TESTS_SUPPORT_TINY_TRACE_H
+#pragma once
 
 #include "workloads/trace/trace.h"
 
@@ -13,5 +12,3 @@ struct trace_source *tiny_trace(const char *events);
 /* The same, where the events may be such that no trace has them. */
 enum ar_status tiny_trace_open(const char *events, struct trace_source **out,
                                struct ar_error *error);
-
-#endif

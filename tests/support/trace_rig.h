@@ -1,7 +1,6 @@
 /* The common part of the tests of traces: small files in a folder of their own, whole files in
  * memory. */
-#ifndef TESTS_SUPPORT_TRACE_RIG_H
-#define TESTS_SUPPORT_TRACE_RIG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -40,5 +39,3 @@ char *trace_rig_print(struct trace_rig *rig, struct trace_source *source);
 struct trace_filter_options;
 void trace_rig_filtered(struct trace_rig *rig, const char *text,
                         const struct trace_filter_options *options, const char *expected);
-
-#endif

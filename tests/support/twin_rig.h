@@ -1,6 +1,5 @@
 /* Scenarios of a twin in tests: parts as texts, owners by name, and sums that must hold. */
-#ifndef TESTS_SUPPORT_TWIN_RIG_H
-#define TESTS_SUPPORT_TWIN_RIG_H
+#pragma once
 
 #include "sim/twin/twin.h"
 
@@ -37,5 +36,3 @@ extern const struct twin_process_setup twin_rig_process;
     {                                                                                              \
         "activations", "512MiB", false                                                             \
     }
-
-#endif

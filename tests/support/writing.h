@@ -1,7 +1,6 @@
 /* A text that a test puts together piece by piece; what has no room is cut. And what is printed to
  * a stream, as a text. */
-#ifndef TESTS_SUPPORT_WRITING_H
-#define TESTS_SUPPORT_WRITING_H
+#pragma once
 
 #include <stdio.h>
 
@@ -24,5 +23,3 @@ struct capture {
 FILE *capture_begin(struct capture *self);
 char *capture_end(struct capture *self);
 void capture_is(struct capture *self, const char *wanted);
-
-#endif

@@ -20,8 +20,7 @@
  * Memory: addresses are the lowest free ones, so they are used again; from 2 MiB on in whole pages,
  * below that several share a page. A context takes CONTEXT_BYTES. Kernels that work on a range
  * fault where it is not wholly accessible, and like a card's context, all fails from then on. */
-#ifndef TESTS_SUPPORT_CUDA_STAND_IN_STAND_IN_H
-#define TESTS_SUPPORT_CUDA_STAND_IN_STAND_IN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -165,5 +164,3 @@ void stand_in_inject(void);
         if (result_ != CUDA_SUCCESS)                                                               \
             return result_;                                                                        \
     } while (0)
-
-#endif
