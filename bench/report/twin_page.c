@@ -51,7 +51,8 @@ static void print_outcome(FILE *stream, const struct twin_page *page)
         uint64_t usable = state->used_bytes + state->free_bytes;
         ar_size_print(peak.bytes, bytes, sizeof bytes);
         ar_size_print(usable > peak.bytes ? usable - peak.bytes : 0, spare, sizeof spare);
-        say(stream, "It fits. The peak is %s, in %s; %s are to spare.", bytes,
+        say(stream, "It fits%s. The peak is %s, in %s; %s are to spare.",
+            page->scenario->cycles ? "" : " without a cycle", bytes,
             twin_answer_place(result, peak.phase, place, sizeof place), spare);
         return;
     }

@@ -67,6 +67,8 @@ fi
 refuses no_scenario 2 'no scenario is given' twin
 refuses two_scenarios 2 'one scenario too many' twin a.ini b.ini
 refuses no_file 2 'no_such.ini: cannot be read' twin no_such.ini
+run twin $small --what-if no --cycles 0
+check a_fit_of_no_cycle_is_called_so says '^It fits without a cycle\. The peak'
 refuses no_cycles 2 '--cycles is "many"; it must be a whole number from 0 to 1000000' twin $small --cycles many
 refuses no_form 2 '--figure x.gif: the name ends with .svg' twin $small --figure x.gif
 refuses no_place_for_a_figure 2 'none/x.svg: cannot be written: its folder does not exist' twin $small --figure "$tmp/none/x.svg"
