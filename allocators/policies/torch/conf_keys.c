@@ -85,7 +85,7 @@ struct torch_release torch_release_read(const char *text)
         if (*end != '.' || end[1] < '0' || end[1] > '9' || !major || major > 999)
             return (struct torch_release){0, 0};
         unsigned long minor = strtoul(end + 1, NULL, 10);
-        return (struct torch_release){(unsigned)major, minor > 999 ? 999 : (unsigned)minor};
+        return (struct torch_release){(uint16_t)major, (uint16_t)(minor > 999 ? 999 : minor)};
     }
     return (struct torch_release){0, 0};
 }

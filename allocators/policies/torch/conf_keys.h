@@ -10,7 +10,7 @@
 
 /* A minor release: patch releases accept the same keys. {0, 0}: not known. */
 struct torch_release {
-    unsigned major, minor;
+    uint16_t major, minor;
 };
 
 enum torch_conf_effect {

@@ -189,7 +189,7 @@ static enum ar_status read_conf(struct torch_settings *settings, const char *con
     return reading.status;
 }
 
-static bool is_before(struct torch_release release, unsigned minor)
+static bool is_before(struct torch_release release, uint16_t minor)
 {
     return release.major && torch_release_compare(release, (struct torch_release){2, minor}) < 0;
 }

@@ -244,12 +244,12 @@ struct torch {
     bool ages;       /* the same, now or before: the ages of blocks are kept */
     bool divides;    /* mosaic: see mosaic.c */
     bool tight;      /* a request found no memory since the last trim: pages have no spare bytes */
-    /* Of the backing, other than REFUSED: stops the run. Within a request also HOST_MEMORY. */
-    enum ar_status fault;
 
     struct ar_spans spans; /* the spans of blocks; `blocks` has the rest */
     struct torch_block *blocks;
     uint32_t block_room;
+    /* Of the backing, other than REFUSED: stops the run. Within a request also HOST_MEMORY. */
+    enum ar_status fault;
 
     struct torch_segment *segments;
     uint32_t segment_count, segment_room;
