@@ -302,7 +302,8 @@ uint32_t torch_fitting(const struct torch *self, uint32_t arena_index, uint64_t 
 uint32_t torch_find(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
 {
     const struct torch_arena *arena = self->arenas[arena_index];
-    self->pools[arena->pool].calls[arena->small] += self->collects;
+    if (self->collects)
+        self->pools[arena->pool].calls[arena->small]++;
     uint32_t block = torch_fitting(self, arena_index, rounded_bytes);
     if (block)
         torch_free_remove(self, block);
