@@ -109,8 +109,7 @@ static void choose_unit(struct offset *self, uint64_t region_bytes)
 /* The region, as one free block. */
 static enum ar_status open_region(struct offset *self, uint64_t least_bytes)
 {
-    if (!ar_spans_reserve(&self->spans, self->host, 2))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 2));
     if (self->unit_given && self->region.most_bytes >> self->unit_log2 > UINT32_MAX)
         self->region.most_bytes = (uint64_t)UINT32_MAX << self->unit_log2;
     AR_TRY(region_obtain(&self->region, &self->base, self->backing, UINT64_C(1) << self->unit_log2,
@@ -129,8 +128,7 @@ static enum ar_status open_region(struct offset *self, uint64_t least_bytes)
 static __attribute__((noinline)) enum ar_status find_rarely(struct offset *self, uint64_t bytes,
                                                             unsigned *bin)
 {
-    if (!ar_spans_reserve(&self->spans, self->host, 1))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 1));
     AR_TRY(self->region.bytes ? AR_OK : open_region(self, bytes));
     uint64_t unit = UINT64_C(1) << self->unit_log2;
     uint64_t units = (bytes + unit - 1) >> self->unit_log2;
@@ -317,8 +315,7 @@ static enum ar_status offset_create(const struct ar_policy_context *context, con
         return ar_invalid(error, "policy offset: unit is not a power of two; write one, such as "
                                  "256, or 0 for the default");
     struct offset *self = ar_policy_new(context, &offset_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
     region_open(&self->region, &values->region, &values->common);

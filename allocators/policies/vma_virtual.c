@@ -409,8 +409,7 @@ static enum ar_status open_region(struct vma *self, uint64_t least_bytes)
 /* Before a request for which records are missing or there is no region yet. */
 static __attribute__((noinline)) enum ar_status prepare(struct vma *self, uint64_t bytes)
 {
-    if (!ar_spans_reserve(&self->spans, self->host, 3))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 3));
     return self->region.bytes ? AR_OK : open_region(self, bytes);
 }
 
@@ -643,8 +642,7 @@ static enum ar_status vma_create(const struct ar_policy_context *context, const 
         return ar_invalid(error, "policy vma-virtual: alignment is not a power of two; write one, "
                                  "such as 256, or 0 for the default");
     struct vma *self = ar_policy_new(context, &vma_virtual_policy, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
     region_open(&self->region, &values->region, &values->common);

@@ -1,6 +1,5 @@
 /* `drift`: how reserved memory changes over a long run of a recorded program. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"

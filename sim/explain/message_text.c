@@ -1,7 +1,6 @@
 #include "sim/explain/message_text.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -61,9 +61,8 @@ static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uin
     struct ar_backing *inner = self->relay.inner;
     if (!self->target)
         return ar_backing_segment_alloc(inner, bytes, address);
-    if (!ar_array_make_room(&self->segments, self->segment_count, &self->segment_room,
-                            sizeof *self->segments))
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(ar_array_make_room(&self->segments, self->segment_count, &self->segment_room,
+                                   sizeof *self->segments));
     struct regions_segment segment = {.bytes = ar_size_round_up(bytes, inner->page_bytes),
                                       .region = self->target - 1};
     AR_TRY(ar_backing_reserve(inner, segment.bytes, &segment.address));

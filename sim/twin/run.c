@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"

@@ -72,8 +72,7 @@ enum ar_status watch_open(struct watch *watch, struct ar_host *host, struct ar_p
                           struct ar_policy **out, struct ar_error *error)
 {
     struct watching *self = forward_create(host, sizeof *self, "twin", inner, error);
-    if (!self)
-        return AR_HOST_MEMORY;
+    AR_TRY_HOST(self);
     self->watch = watch;
     self->forward.ops.alloc = watch_alloc;
     self->forward.ops.free = watch_free;

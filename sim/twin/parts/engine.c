@@ -17,7 +17,6 @@
  * engine_memory.c has 1, engine_serve.c 2 and the requests of a forward pass. */
 #include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

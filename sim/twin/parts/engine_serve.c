@@ -1,6 +1,5 @@
 /* What an engine does again and again: it serves requests. The blocks of the cache are numbers in a
  * tensor that is there already; only activations are requested from the pool. */
-#include <string.h>
 
 #include "sim/twin/parts/engine.h"
 #include "workloads/gen/eager.h"

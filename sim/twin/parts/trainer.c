@@ -6,7 +6,6 @@
  * as trainers of reinforcement learning do: a bucket is gathered in a block of its own, which is
  * freed when the engine has it. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"

@@ -1,6 +1,5 @@
 #include "sim/twin/rules/graphs.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
