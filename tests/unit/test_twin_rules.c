@@ -70,6 +70,8 @@ TEST(a_group_of_one)
     struct nccl_setup old = {.release = 224, .compute = 90, .nvlink = true};
     assert_int_equal(nccl_communicator(&old, 1, 0).channels, 32);
     struct nccl_setup two = {.compute = 90, .nvlink = true, .release = 227};
+    struct nccl_setup wide = {.compute = 90, .nvlink = true, .ranks_per_node = 1000};
+    assert_int_equal(nccl_communicator(&wide, 1000, 0).setup.ranks_per_node, NCCL_LOCAL_PEERS);
     assert_int_equal(nccl_communicator(&two, 2, 0).nvls_channels, 0);
     assert_int_equal(nccl_communicator(&two, 3, 0).nvls_channels, 16);
     two.release = 228;
