@@ -100,7 +100,7 @@ def contents(folder, with_inputs=False):
             if with_inputs or relative not in INPUTS:
                 with open(path, "rb") as file:
                     text = re.sub(rb"(?m)^allocrig .*$", b"", file.read())
-                text = re.sub(rb'(?s)"context": \{.*?\n  \}', b"", text).replace(folder.encode(), b"FOLDER")
+                text = re.sub(rb'(?ms)^( *)"context": \{.*?^\1\}', b"", text).replace(folder.encode(), b"FOLDER")
                 text = re.sub(rb"(?m)^(t,|!,alloc|# started).*\n", b"", text)  # times and addresses of a recording
                 text = re.sub(rb'"commit": "[^"]*"|20\d\d-\d\d-\d\dT[\d:]*Z?', b"", text)
                 files[relative] = text
