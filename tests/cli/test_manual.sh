@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every quick command of bench/cli/MANUAL.md runs as it is written there. One that another script runs word by
+# Every quick command of bench/cli/MANUAL.md, and each printf that writes a file, runs as it is written there. One that another script runs word by
 # word is left to it.
 set -u
 # shellcheck source=tests/cli/lib.bash
@@ -23,6 +23,6 @@ while read -r command; do
     eval "$command" >"$out" 2>"$err" </dev/null
     verdict "command_$count" $?
     [ ! -s "$err" ] || echo "  $command: $(tail -n 1 "$err")"
-done < <(sed -n 's|^    \(\./allocrig .*\)|\1|p' "$manual" | sed 's/ \{2,\}#.*//' | grep -vE "$skipped")
+done < <(sed -n 's,^    \(\./allocrig .*\|printf .*\),\1,p' "$manual" | sed 's/ \{2,\}#.*//' | grep -vE "$skipped")
 check commands_were_found [ $count -ge 15 ]
 finish
