@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every quick command of bench/cli/MANUAL.md, and each printf that writes a file, runs as it is written there. One that another script runs word by
-# word is left to it.
+# Every quick command of bench/cli/MANUAL.md, and each printf that writes a file, runs as it is written there. One that
+# another script runs word by word is left to it.
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
