@@ -106,8 +106,9 @@ static void read_deepspeed(const struct message_text *text, struct message *self
     }
 }
 
+/* `unit`: of numbers without one, as a power of two; 0: bytes. */
 static void read_label(const struct message_text *text, size_t at, const struct label *label,
-                       struct message *self)
+                       int unit, struct message *self)
 {
     static const char *const peaks[] = {"max", "max_", "peak", "peak_", "maximum"};
     struct message_figure figure, peak;
@@ -124,7 +125,6 @@ static void read_label(const struct message_text *text, size_t at, const struct 
         return;
     if (highest)
         name = MESSAGE_FIGURE_PEAK;
-    int unit = message_text_has(text, "memory(mb)") ? 20 : 0;
     size_t end = at + strlen(label->words);
     /* "5 GiB allocated, 6 GiB reserved" */
     bool after = strchr(",;)/.", text->chars[end]) != NULL;
@@ -143,11 +143,12 @@ static void read_label(const struct message_text *text, size_t at, const struct 
 bool message_read_printed(const struct message_text *text, struct message *self)
 {
     struct message record = {0};
+    int unit = message_text_has(text, "memory(mb)") ? 20 : 0;
     for (size_t at = 0; at < text->count; at++) {
         const struct label *label = strchr("anrgmoic", text->chars[at]) ? label_at(text, at) : NULL;
         if (!label)
             continue;
-        read_label(text, at, label, &record);
+        read_label(text, at, label, unit, &record);
         at += strlen(label->words) - 1;
         if (record.figures[MESSAGE_FIGURE_ALLOCATED].known &&
             record.figures[MESSAGE_FIGURE_RESERVED].known)
