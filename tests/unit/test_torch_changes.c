@@ -116,6 +116,30 @@ TEST(a_limit_holds_from_its_change_on)
     assert_int_equal(rig.policy.policy->totals.reserved_bytes, 70 * AR_MIB);
 }
 
+/* Parts of a segment can be too large to be split if max_split_size_mb becomes smaller. PyTorch
+ * releases such a part like a segment, and stops: the request fails, no block is lost. */
+TEST(a_part_of_a_segment_is_not_released)
+{
+    for (size_t part = 0; part < 2; part++) {
+        CLOSED(device_rig_close) struct device_rig rig;
+        device_rig_open(&rig, "torch", "sim");
+        struct ar_policy_block block;
+        policy_rig_give(&rig.policy, policy_rig_take(&rig.policy, 80 * AR_MIB));
+        struct ar_policy_block first = policy_rig_take(&rig.policy, 40 * AR_MIB);
+        struct ar_policy_block second = policy_rig_take(&rig.policy, 40 * AR_MIB);
+        policy_rig_give(&rig.policy, part ? second : first);
+        change(&rig, "settings,max_split_size_mb:20");
+        change(&rig, "limit,104857600");
+        assert_int_equal(policy_rig_alloc(&rig.policy, 64 * AR_MIB, &block), AR_NO_MEMORY);
+        policy_rig_give(&rig.policy, part ? first : second);
+        assert_ok(ar_policy_validate(rig.policy.policy, &test_error));
+        assert_int_equal(policy_rig_figure(&rig.policy, "num_device_free"), 0);
+        assert_int_equal(policy_rig_figure(&rig.policy, "oversize_allocations.current"), 0);
+        policy_rig_give(&rig.policy, policy_rig_take(&rig.policy, 80 * AR_MIB));
+        assert_int_equal(segments(&rig), 1);
+    }
+}
+
 TEST(what_cannot_be_followed_is_refused)
 {
     CLOSED(device_rig_close) struct device_rig rig;

@@ -455,9 +455,16 @@ static uint32_t next_free(const struct torch *self, struct torch_arena *arena, u
     return ar_span_index_next(&arena->index, self->spans.at, bytes, address);
 }
 
+/* Whether a program of PyTorch stops because it releases `block` as a segment of its own: a block of
+ * a range in some releases; or a part of a segment, which it divided before max_split_size_mb
+ * became smaller. */
+static bool stops_program(const struct torch *self, uint32_t block)
+{
+    return torch_is_expandable(self, block) ? self->settings.stops : !undivided(self, block);
+}
+
 /* Releases blocks too large to be split: one that is large enough, or the largest ones until their
- * sum is. They stay released if they do not suffice. `*stopped` is set if it is a block of a range,
- * and the release of PyTorch stops then. */
+ * sum is. They stay released if they do not suffice. `*stopped`: see stops_program. */
 bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes,
                              bool *stopped)
 {
@@ -469,13 +476,13 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
     uint64_t from = key;
     uint64_t after = 0;
     uint32_t large = next_free(self, arena, &from, &after);
+    *stopped = large && stops_program(self, large);
+    if (*stopped)
+        return false;
     if (large && !torch_is_expandable(self, large)) {
         release_segment(self, large);
         return true;
     }
-    *stopped = large && self->settings.stops;
-    if (*stopped)
-        return false;
     uint64_t released = 0;
     uint64_t below_bytes = key;
     uint64_t below_address = 0;
@@ -486,7 +493,7 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
             break;
         below_bytes = self->spans.at[block].bytes;
         below_address = self->spans.at[block].address;
-        *stopped = self->settings.stops && torch_is_expandable(self, block);
+        *stopped = stops_program(self, block);
         if (*stopped)
             return false;
         if (!torch_is_expandable(self, block)) {

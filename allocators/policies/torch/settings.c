@@ -21,7 +21,11 @@
  * 7. With expandable_segments, a MemPool with an allocator of its own grew by pages of PyTorch up
  *    to 2.6, so the allocator was never called (#147851). 2.7 refuses any MemPool (#148378), 2.8 to
  *    2.9 those with an allocator (#154746): the program stops at an exception; here the request
- *    fails and nothing is released. From 2.10 on they have segments (#169491). */
+ *    fails and nothing is released. From 2.10 on they have segments (#169491).
+ *
+ * If max_split_size_mb becomes smaller in the middle of a program, a part of a divided segment can
+ * be too large to be split. PyTorch releases it like a segment (release_available_cached_blocks):
+ * the driver refuses that or takes blocks in use away. Here the request fails as in rule 2. */
 #include "allocators/policies/torch/torch.h"
 
 #include <stdio.h>

@@ -579,6 +579,29 @@ static void set_collects(struct torch *self)
         self->blocks[i].collected_at = 0;
 }
 
+static void set_current(struct torch_counter *counter, uint64_t current)
+{
+    if (current > counter->current)
+        torch_count(counter, current - counter->current);
+    counter->current = current;
+}
+
+/* Counts the blocks and segments that are too large to be split by the settings in force. */
+static void count_oversize(struct torch *self)
+{
+    uint64_t least = self->settings.max_split_bytes;
+    uint64_t allocations = 0, segments = 0;
+    for (uint32_t i = 0; i < self->order_count; i++) {
+        const struct torch_segment *segment = &self->segments[self->order[i]];
+        segments += !segment->expandable && segment->bytes >= least;
+        for (uint32_t block = segment->first; block; block = self->spans.at[block].next)
+            allocations += self->spans.at[block].used && !self->blocks[block].retired &&
+                           self->spans.at[block].bytes >= least;
+    }
+    set_current(&self->oversize_allocations, allocations);
+    set_current(&self->oversize_segments, segments);
+}
+
 static enum ar_status change_settings(struct torch *self, const char *conf, struct ar_error *error)
 {
     struct torch_settings settings = self->settings;
@@ -594,6 +617,7 @@ static enum ar_status change_settings(struct torch *self, const char *conf, stru
     for (uint32_t i = 0; i < self->arena_count; i++)
         torch_arena_rule(self, self->arenas[i]);
     set_collects(self);
+    count_oversize(self);
     return AR_OK;
 }
 
