@@ -173,21 +173,35 @@ static void read_use(const struct window *window)
     }
 }
 
-/* The word before "out of memory" names the device. Of a message without its first words, it is the
- * first one in the text. */
-static void read_device(const struct message_text *text, size_t at, struct message *self)
+static const struct {
+    const char *name, *words;
+} devices[] = {{"CUDA", "cudaoutofmemory"},     {"HIP", "hipoutofmemory"},
+               {"XPU", "xpuoutofmemory"},       {"NPU", "npuoutofmemory"},
+               {"MLU", "mluoutofmemory"},       {"MUSA", "musaoutofmemory"},
+               {"MPS", "mpsbackendoutofmemory"}};
+
+/* The first device that is named anywhere in the text; "": none. */
+static const char *device_in(const struct message_text *text)
 {
-    static const struct {
-        const char *name, *words;
-    } devices[] = {{"CUDA", "cudaoutofmemory"},     {"HIP", "hipoutofmemory"},
-                   {"XPU", "xpuoutofmemory"},       {"NPU", "npuoutofmemory"},
-                   {"MLU", "mluoutofmemory"},       {"MUSA", "musaoutofmemory"},
-                   {"MPS", "mpsbackendoutofmemory"}};
-    bool here = message_text_ends(text, "outofmemory.", at);
-    for (size_t i = 0; i < sizeof devices / sizeof *devices && !self->device[0]; i++)
-        if (here ? message_text_ends(text, devices[i].words, at - 1)
-                 : message_text_has(text, devices[i].words))
-            strcpy(self->device, devices[i].name);
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        if (message_text_has(text, devices[i].words))
+            return devices[i].name;
+    return "";
+}
+
+/* The word before "out of memory" names the device. Of a message without its first words, it is
+ * `elsewhere`, the first one in the text. */
+static void read_device(const struct message_text *text, size_t at, const char *elsewhere,
+                        struct message *self)
+{
+    if (self->device[0])
+        return;
+    if (!message_text_ends(text, "outofmemory.", at))
+        strcpy(self->device, elsewhere);
+    else
+        for (size_t i = 0; i < sizeof devices / sizeof *devices && !self->device[0]; i++)
+            if (message_text_ends(text, devices[i].words, at - 1))
+                strcpy(self->device, devices[i].name);
 }
 
 /* MPS prints the allocated bytes before the request. Its bound is used as the total. */
@@ -292,8 +306,9 @@ static void read_block_limit(const struct message_text *text, size_t at, struct 
                             &self->figures[MESSAGE_FIGURE_LARGEST]);
 }
 
-/* Reads the message whose request is at `at`. */
-static void read_at(const struct message_text *text, size_t at, struct message *self)
+/* Reads the message whose request is at `at`. `elsewhere`: see read_device. */
+static void read_at(const struct message_text *text, size_t at, const char *elsewhere,
+                    struct message *self)
 {
     struct message_figure next;
     size_t end = find_tried(text, at + strlen(tried), &next);
@@ -312,7 +327,7 @@ static void read_at(const struct message_text *text, size_t at, struct message *
     }
     self->segment_asked = !self->host;
     if (!self->host)
-        read_device(text, at, self);
+        read_device(text, at, elsewhere, self);
     read_card(&window);
     read_pool(&window);
     read_use(&window);
@@ -339,6 +354,7 @@ static void choose(const struct message_text *text, size_t first, struct message
     struct message all = {0};
     unsigned number = 0, count = 0;
     bool named = false;
+    const char *elsewhere = device_in(text);
     for (size_t at = first; at != MESSAGE_NOWHERE && !named;
          at = find_tried(text, at + strlen(tried), &asked))
         named = is_oom(text, at);
@@ -347,7 +363,7 @@ static void choose(const struct message_text *text, size_t first, struct message
         struct message other = {0};
         if (named && !is_oom(text, at))
             continue;
-        read_at(text, at, &other);
+        read_at(text, at, elsewhere, &other);
         if (!is_error(text, at, &other))
             continue;
         count++;
