@@ -64,7 +64,7 @@ finds() { # NAME SED_SCRIPT SENTENCE
 if [ -x "$tests/test_conformance" ]; then
     finds an_idle_trim_is_found '/^static enum ar_status mine_trim/,/^}/s/^    while (/    while (keep_bytes \&\& /' \
         'all blocks are free, and trim(0) leaves [0-9]* releasable bytes'
-    finds a_missing_servable_is_found '/\.servable = /d' 'returns 4194304, and 4194305 bytes are served, without the hook'
+    finds a_missing_servable_is_found '/\.servable = /d' 'returns 4194304, the limit allows 0 more, and 4194305 bytes are served, without the hook'
     finds a_servable_that_is_too_large_is_found 's/(63 - __builtin_clzll(free_bytes))/(64 - __builtin_clzll(free_bytes))/' \
         'servable(EFFORT_TRIM) returns [0-9]*, and a request of so many bytes is not served'
     finds an_ignored_limit_is_found 's/ar_policy_limit(&given->common)/UINT64_MAX/' 'bytes are reserved, above limit=67108864'

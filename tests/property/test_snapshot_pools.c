@@ -43,7 +43,8 @@ static void write_program(const char *path, uint64_t seed, bool uses, bool gives
         unsigned pool = (unsigned)(ar_rng_below(&rng, 3) ? 0 : ar_rng_below(&rng, 4));
         pool += pool ? given_up : 0;
         unsigned stream = pool ? (seed & 1) : (unsigned)ar_rng_below(&rng, 2);
-        uint64_t bytes = (1 + ar_rng_below(&rng, 64)) << (9 + ar_rng_below(&rng, 14));
+        uint64_t units = 1 + ar_rng_below(&rng, 64);
+        uint64_t bytes = units << (9 + ar_rng_below(&rng, 14));
         fprintf(file, "a,%" PRIu64 ",%" PRIu64 ",%u,pool=%u\n", id, bytes, stream, pool);
         live[count++] = (struct live){id++, pool};
     }

@@ -61,7 +61,8 @@ TEST(rounds_up)
     assert_string_equal(ar_size_print_up(6 * AR_GIB, text, sizeof text), "6.000 GiB");
     assert_string_equal(ar_size_print_up(0, text, sizeof text), "0 B");
     for (int i = 0; i < 10000; i++) {
-        uint64_t bytes = ar_rng_next(&rng) >> (4 + ar_rng_below(&rng, 60)), up = 0;
+        uint64_t bytes = ar_rng_next(&rng), up = 0;
+        bytes >>= 4 + ar_rng_below(&rng, 60);
         char *blank = strchr(ar_size_print_up(bytes, text, sizeof text), ' ');
         memmove(blank, blank + 1, strlen(blank));
         assert_ok(ar_size_parse(text, &up, &test_error));
@@ -73,7 +74,8 @@ TEST(reads_back_what_it_writes)
 {
     struct ar_rng rng = ar_rng_of(5);
     for (int i = 0; i < 100000; i++) {
-        uint64_t bytes = ar_rng_next(&rng) >> (1 + ar_rng_below(&rng, 63));
+        uint64_t bytes = ar_rng_next(&rng);
+        bytes >>= 1 + ar_rng_below(&rng, 63);
         if (i % 2)
             bytes &= ~UINT64_C(0) << ar_rng_below(&rng, 40);
         uint64_t again = 0;

@@ -288,7 +288,8 @@ static void any_requests(uint64_t seed)
     CLOSED(paged_close) struct paged self = scheduler(&setup);
     uint64_t count = ar_rng_between(&rng, 0, 60), answers = 0, prompts = 0;
     for (uint64_t i = 0; i < count; i++) {
-        add(&self, ar_rng_between(&rng, 1, 350), ar_rng_between(&rng, 1, 350));
+        uint64_t prompt = ar_rng_between(&rng, 1, 350);
+        add(&self, prompt, ar_rng_between(&rng, 1, 350));
         assert_true(self.requests[i].prompt + self.requests[i].answer <= setup.length);
         answers += self.requests[i].answer;
         prompts += self.requests[i].prompt;
