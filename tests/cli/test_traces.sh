@@ -60,6 +60,9 @@ check repeated quietly "$ALLOCRIG" convert "$tmp/r.txt" "$tmp/three.bin" --repea
 check repeated_three_times [ "$(count "$tmp/three.bin" a)" = $((3 * $(count "$tmp/r.txt" a))) ]
 check merged quietly "$ALLOCRIG" convert "$tmp/r.txt" "$tmp/two.bin" --merge "$tmp/t.txt"
 check merged_has_both [ "$(count "$tmp/two.bin" a)" = $(($(count "$tmp/r.txt" a) + $(count "$tmp/t.txt" a))) ]
+printf '# allocrig-trace 1\na,0,1\n!,settings,expandable_segments:True\nm,step\nf,0\nm,step\n' >"$tmp/set.txt"
+check changes_are_cut quietly "$ALLOCRIG" convert "$tmp/set.txt" "$tmp/set2.txt" --steps 2
+check changes_before_a_part_hold_in_it grep -qx '!,settings,expandable_segments:True' "$tmp/set2.txt"
 refuses convert_one_name 2 'two files are needed' convert "$tape"
 refuses convert_three_names 2 'one file too many' convert "$tape" "$tmp/x.txt" "$tmp/y.txt"
 refuses convert_missing 2 "$tmp/no.bin: .*No such file" convert "$tmp/no.bin" "$tmp/x.txt"

@@ -80,6 +80,20 @@ TRACE_TEST(changes_of_the_allocator_are_kept)
                             "!,limit,5\nf,0\nm,step\n");
 }
 
+/* A part of a recording begins with all changes before it: each resets some settings only. */
+TRACE_TEST(a_part_of_a_recording_begins_with_the_changes_before_it)
+{
+    static const char text[] =
+        HEAD "!,settings,expandable_segments:True\na,0,100\n!,segment_alloc,4096,2097152,0\n"
+             "!,alloc,4096\n!,limit,7\nm,step\n!,settings,max_split_size_mb:80\n!,limit,5\n"
+             "m,step\n!,limit,9\nf,0\nm,step\n!,limit,3\n";
+    trace_rig_filtered(
+        *state, text, &(struct trace_filter_options){.first_step = 3, .last_step = 3},
+        HEAD "!,settings,expandable_segments:True\n!,limit,7\n!,settings,max_split_size_mb:80\n"
+             "!,limit,5\n!,segment,4096,2097152,0\n!,block,4096,512,0\na,0,100,initial=yes\n"
+             "!,limit,9\nf,0\nm,step\n");
+}
+
 /* A merge is on the card of the first. */
 TRACE_TEST(a_merge_has_the_card_of_the_first)
 {

@@ -579,7 +579,8 @@ static enum ar_status take_event(struct filter *filter, const struct trace_event
     enum ar_status status = AR_OK;
     if (event->kind == TRACE_TIME)
         filter->source_ns = event->value;
-    if (event->kind == TRACE_NOTE && filter->keeps_state && !filter->inside)
+    if (event->kind == TRACE_NOTE && filter->keeps_state && !filter->inside &&
+        !trace_is_change(event))
         status = take_note(filter, event, error);
     else if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
         status = take_request(filter, event, error);
