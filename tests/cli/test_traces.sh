@@ -63,6 +63,8 @@ check merged_has_both [ "$(count "$tmp/two.bin" a)" = $(($(count "$tmp/r.txt" a)
 printf '# allocrig-trace 1\na,0,1\n!,settings,expandable_segments:True\nm,step\nf,0\nm,step\n' >"$tmp/set.txt"
 check changes_are_cut quietly "$ALLOCRIG" convert "$tmp/set.txt" "$tmp/set2.txt" --steps 2
 check changes_before_a_part_hold_in_it grep -qx '!,settings,expandable_segments:True' "$tmp/set2.txt"
+refuses convert_merge_of_changes 2 'set: event 1: the note "settings,.*" is on the allocator of one process' \
+    convert "$tmp/t.txt" "$tmp/x.txt" --merge "$tmp/set.txt"
 refuses convert_one_name 2 'two files are needed' convert "$tape"
 refuses convert_three_names 2 'one file too many' convert "$tape" "$tmp/x.txt" "$tmp/y.txt"
 refuses convert_missing 2 "$tmp/no.bin: .*No such file" convert "$tmp/no.bin" "$tmp/x.txt"

@@ -94,6 +94,23 @@ TRACE_TEST(a_part_of_a_recording_begins_with_the_changes_before_it)
              "!,limit,9\nf,0\nm,step\n");
 }
 
+/* A change is of one process, and a merge has one allocator. */
+TRACE_TEST(a_merge_refuses_changes_of_the_allocator)
+{
+    struct trace_rig *rig = *state;
+    static const char *const texts[] = {HEAD "a,0,1\nf,0\n", HEAD "a,0,1\n!,limit,5\nf,0\n"};
+    for (size_t changed = 0; changed < 2; changed++) {
+        struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
+        for (size_t i = 0; i < 2; i++) {
+            const char *text = texts[i == changed];
+            trace_rig_write(rig->path[i], text, strlen(text));
+            assert_ok(trace_open(rig->path[i], &sources[i], &test_error));
+        }
+        assert_says(trace_merge(sources, 2, &merge, &test_error), AR_INVALID,
+                    "x: event 1: the note \"limit,5\" is on the allocator of one process");
+    }
+}
+
 /* A merge is on the card of the first. */
 TRACE_TEST(a_merge_has_the_card_of_the_first)
 {

@@ -35,6 +35,7 @@ enum ar_status trace_filter(struct trace_source *source, const struct trace_filt
 
 /* Several traces at the same time: by recorded time if all have it, else so that all end together.
  * Streams of different traces differ, and every event has the number of its trace as `tenant`.
- * Takes ownership of the sources, also if it fails; the array still belongs to the caller. */
+ * INVALID if one has a note that changes the allocator (trace_is_change). Takes ownership of the
+ * sources, also if it fails; the array still belongs to the caller. */
 enum ar_status trace_merge(struct trace_source *const *sources, size_t count,
                            struct trace_source **out, struct ar_error *error);

@@ -3,7 +3,8 @@
  *    else the trace with the smallest share of its events so far.
  * 2. Streams of a trace follow those of the traces before it; its event numbers become number ×
  *    traces + trace, its blocks get new ids, its events the key tenant=trace.
- * 3. Notes are left out, because no allocator was recorded with the result. */
+ * 3. Notes are left out, because no allocator was recorded with the result. Notes on changes of the
+ *    allocator are refused: the result has one allocator, and they are of one process. */
 #include "workloads/trace/filter.h"
 
 #include <stdio.h>
@@ -95,12 +96,25 @@ static enum ar_status emit_time(struct merge *merge, struct part *part, struct a
     return trace_rewrite_emit(&merge->base, part->source, event, NULL, error);
 }
 
+/* A note on what the program changes cannot be left out, and is of one process only. */
+static enum ar_status refuse_change(struct part *part, const struct trace_event *event,
+                                    struct ar_error *error)
+{
+    return ar_invalid(
+        error,
+        "%s: event %llu: the note \"%.60s\" is on the allocator of one process, and a "
+        "merge has one allocator for all; to leave it out, convert this trace first, "
+        "with --events aprfukewscomt",
+        part->source->info.name, (unsigned long long)(part->given - 1),
+        trace_text_of(part->source, event->value));
+}
+
 static enum ar_status emit_next(struct merge *merge, struct part *part, struct ar_error *error)
 {
     struct trace_event event = part->events[part->at++];
     part->given++;
     if (event.kind == TRACE_NOTE)
-        return AR_OK;
+        return trace_is_change(&event) ? refuse_change(part, &event, error) : AR_OK;
     AR_TRY(emit_time(merge, part, error));
     if (trace_kind_has_block(event.kind)) {
         uint64_t *id = NULL;
