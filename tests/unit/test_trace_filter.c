@@ -111,6 +111,19 @@ TRACE_TEST(a_merge_refuses_changes_of_the_allocator)
     }
 }
 
+/* Only these two verbs need a value. */
+TRACE_TEST(a_change_without_a_value_is_refused)
+{
+    struct trace_source *source = NULL;
+    assert_says(trace_rig_text(*state, HEAD "!,settings\na,0,1\n", &source, &test_error),
+                AR_INVALID, "the note settings has no value: write !,settings,CONF");
+    assert_says(trace_rig_text(*state, HEAD "!,limit\na,0,1\n", &source, &test_error), AR_INVALID,
+                "the note limit has no value: write !,limit,BYTES");
+    trace_rig_filtered(*state, HEAD "!,setting\n!,limits\n!,settings,\na,0,1\n",
+                       &(struct trace_filter_options){0},
+                       HEAD "!,setting\n!,limits\n!,settings,\na,0,1\n");
+}
+
 /* A merge is on the card of the first. */
 TRACE_TEST(a_merge_has_the_card_of_the_first)
 {

@@ -233,6 +233,9 @@ static enum ar_status check_text(struct trace_check *check, struct trace_event *
     const char *text = trace_tables_text(check->tables, event->value);
     if (event->kind == TRACE_MARK && (!*text || strpbrk(text, ",=")))
         return ar_invalid(error, "a mark has a label: a word without commas and equals signs");
+    if (event->kind == TRACE_NOTE && (strcmp(text, "settings") == 0 || strcmp(text, "limit") == 0))
+        return ar_invalid(error, "the note %s has no value: write !,%s,%s", text, text,
+                          *text == 's' ? "CONF" : "BYTES");
     event->flags = 0;
     if (event->kind == TRACE_MARK)
         event->flags = strcmp(text, "step") == 0 ? TRACE_STEP : 0;
