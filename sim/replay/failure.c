@@ -24,8 +24,11 @@ enum ar_status replay_broken(const struct replay *run, const struct trace_event 
 enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
                                 const char *what, struct ar_error *error)
 {
-    return ar_invalid(error, "%s: event %" PRIu64 ", block %" PRIu64 ": %s",
-                      run->config->source->info.name, replay_number(run, event), event->id, what);
+    char block[32] = "";
+    if (trace_kind_has_block(event->kind))
+        (void)snprintf(block, sizeof block, ", block %" PRIu64, event->id);
+    return ar_invalid(error, "%s: event %" PRIu64 "%s: %s", run->config->source->info.name,
+                      replay_number(run, event), block, what);
 }
 
 void replay_count_failure(struct replay *run, const struct trace_event *event, uint64_t bytes,

@@ -173,3 +173,20 @@ TEST(a_replay_follows_the_notes)
     assert_int_equal(policy_rig_figure(&torch.policy, "num_ooms"), 1);
     assert_int_equal(segments(&torch), 2);
 }
+
+/* A note has no block. */
+TEST(a_note_that_cannot_be_followed_is_named_by_its_event)
+{
+    static const char text[] = "# allocrig-trace 1\n# name: x\na,0,1\n!,limit,many\nf,0\n";
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
+    CLOSED(close_trace) struct trace_source *source;
+    CLOSED(device_rig_close) struct device_rig torch;
+    CLOSED(replay_result_close) struct replay_result result = {0};
+    trace_rig_write(rig.path[0], text, sizeof text - 1);
+    assert_ok(trace_open(rig.path[0], &source, &test_error));
+    device_rig_open(&torch, "torch", "sim");
+    const struct replay_config config = {
+        .policy = torch.policy.policy, .device = torch.device, .source = source};
+    assert_says(replay_run(&config, &result, &test_error), AR_INVALID,
+                "x: event 1: policy torch: the note limit,many");
+}
