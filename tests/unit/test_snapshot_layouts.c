@@ -274,6 +274,52 @@ TEST(changes_of_settings_are_notes)
     }
 }
 
+/* A change that a note cannot say as it was written is a mark, and changes nothing. */
+static void check_stays_a_mark(const char *name)
+{
+    char text[8192], found[512], json[2048];
+    size_t used = 0;
+    for (const char *at = name; *at; at++) /* %: a NUL */
+        used +=
+            (size_t)snprintf(json + used, sizeof json - used, *at == '%' ? "\\u0000" : "%c", *at);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
+    (void)snprintf(text, sizeof text,
+                   "{\"segments\": [], \"device_traces\": [[" MADE(
+                       "segment_alloc", "134217728") "]], \"external_annotations\": ["
+                                                     "{\"stage\": \"START\", \"name\": \"%s\"},"
+                                                     "{\"stage\": \"END\", \"name\": \"%s\"}]}",
+                   json, json);
+    trace_rig_write(rig.path[0], text, strlen(text));
+    CLOSED(close_trace) struct trace_source *source = snapshot_open(rig.path[0], NULL, name);
+    notes_of(source, found, sizeof found);
+    assert_string_equal(found, "");
+    assert_string_equal(source->info.conf, "");
+    assert_ok(trace_rewind(source, &test_error));
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
+    enum ar_status status = AR_OK;
+    size_t marks = 0;
+    while ((event = trace_read(&cursor, &status, &test_error)) != NULL)
+        marks += event->kind == TRACE_MARK;
+    assert_int_equal(marks, 2);
+}
+
+TEST(what_is_no_change_of_settings_stays_a_mark)
+{
+    char name[1024];
+    check_stays_a_mark("allocator settings a");
+    check_stays_a_mark("allocator settings ");
+    check_stays_a_mark("allocator settings a:1 -> b:1%c");
+    check_stays_a_mark("allocator settings a:1%c -> b:1");
+    check_stays_a_mark("allocator limit many");
+    check_stays_a_mark("allocator limit ");
+    check_stays_a_mark("allocator limit 7%");
+    (void)snprintf(name, sizeof name, "allocator settings a:1 -> b:%0600d", 1);
+    check_stays_a_mark(name);
+    (void)snprintf(name, sizeof name, "allocator settings a:%0600d -> b:1", 1);
+    check_stays_a_mark(name);
+}
+
 /* A history without completions: a free is completed when it is requested. */
 TEST(frees_without_completions_are_met)
 {

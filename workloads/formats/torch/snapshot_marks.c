@@ -8,7 +8,8 @@
  * 3. Bytes that a label cannot hold become `_`.
  * 4. "allocator settings OLD -> NEW" and "allocator limit BYTES" are notes on a change of the
  *    allocator where the annotation starts: a program writes them around the calls that a snapshot
- *    does not hold (FORMAT.md). The first OLD has the settings of the start.
+ *    does not hold (FORMAT.md). The first OLD has the settings of the start. A text without an
+ *    arrow or a number, or that a note cannot hold as it is, stays a mark.
  * 5. `entry`, which this project writes, is the number of entries before it; PyTorch's annotations
  *    have times only. */
 #include "workloads/formats/torch/snapshot_tree.h"
@@ -17,6 +18,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"
 #include "workloads/io/fields.h"
 
@@ -86,12 +88,31 @@ static enum ar_status take_words(struct snapshot_mark *mark, struct snapshot_tre
 #define CHANGE_OF_LIMIT    "allocator limit "
 #define ARROW              " -> "
 
-/* The new settings in the rest of a name; `*old`: the ones before, up to the arrow. */
-static const char *new_settings(const char *rest, size_t *old_length)
+/* Whether the text has fewer than `room` bytes, all of which a note can hold. */
+static bool fits(const char *text, size_t room)
 {
-    const char *arrow = strstr(rest - 1, ARROW);
-    *old_length = arrow && arrow > rest ? (size_t)(arrow - rest) : 0;
-    return arrow ? arrow + strlen(ARROW) : rest;
+    char kept[2 * sizeof((struct snapshot_marks *)0)->conf + sizeof ARROW];
+    field_text(text, kept, sizeof kept);
+    return strlen(text) < room && strcmp(text, kept) == 0;
+}
+
+/* NEW in "OLD -> NEW", where OLD may be empty; NULL if a note cannot say it. */
+static const char *new_settings(const char *text, size_t *old_length)
+{
+    const size_t room = sizeof((struct snapshot_marks *)0)->conf;
+    const char *arrow = strstr(text - 1, ARROW);
+    if (!arrow || !fits(text, 2 * room + sizeof ARROW))
+        return NULL;
+    *old_length = arrow > text ? (size_t)(arrow - text) : 0;
+    const char *value = arrow + strlen(ARROW);
+    return *old_length < room && fits(value, room) ? value : NULL;
+}
+
+static const char *new_limit(const char *text)
+{
+    uint64_t bytes;
+    bool is_number = ar_count_parse(text, &bytes, NULL) == AR_OK;
+    return is_number && fits(text, sizeof((struct snapshot_marks *)0)->conf) ? text : NULL;
 }
 
 /* Rule 4. `*taken`: the annotation is such a change. */
@@ -99,22 +120,22 @@ static enum ar_status take_change(struct snapshot_mark *mark, struct snapshot_ma
                                   struct snapshot_tree *tree, const char *name, bool starts,
                                   bool *taken, struct ar_error *error)
 {
-    char conf[sizeof marks->conf], note[sizeof conf + 16];
+    char note[sizeof marks->conf + 16];
+    size_t old_length = 0;
+    const char *value = NULL;
     bool of_settings = field_begins_with(name, CHANGE_OF_SETTINGS);
-    const char *value = name + strlen(CHANGE_OF_LIMIT);
-    *taken = of_settings || field_begins_with(name, CHANGE_OF_LIMIT);
+    if (of_settings)
+        value = new_settings(name + strlen(CHANGE_OF_SETTINGS), &old_length);
+    else if (field_begins_with(name, CHANGE_OF_LIMIT))
+        value = new_limit(name + strlen(CHANGE_OF_LIMIT));
+    *taken = value != NULL;
     if (!*taken || !starts)
         return AR_OK;
-    if (of_settings) {
-        size_t old_length;
-        const char *old = name + strlen(CHANGE_OF_SETTINGS);
-        value = new_settings(old, &old_length);
-        if (!marks->has_conf && old_length < sizeof marks->conf)
-            memcpy(marks->conf, old, old_length);
+    if (of_settings && !marks->has_conf) {
+        memcpy(marks->conf, name + strlen(CHANGE_OF_SETTINGS), old_length);
         marks->has_conf = true;
     }
-    field_text(value, conf, sizeof conf);
-    (void)snprintf(note, sizeof note, "%s,%s", of_settings ? "settings" : "limit", conf);
+    (void)snprintf(note, sizeof note, "%s,%s", of_settings ? "settings" : "limit", value);
     mark->is_change = true;
     return keep(tree, note, &mark->label, error);
 }

@@ -687,8 +687,14 @@ static enum ar_status on_text(void *argument, const char *bytes, size_t length, 
     if (is_too_large(tree, tree->bytes + tree->texts.total_bytes))
         return ar_error_set(error, AR_FORMAT,
                             "it holds more data than a snapshot of that size can");
-    const char *end = memchr(bytes, 0, length);
-    AR_TRY(texts_intern(&tree->texts, bytes, end ? (size_t)(end - bytes) : length, &at, error));
+    AR_FREED char *copy = NULL;
+    if (memchr(bytes, 0, length)) { /* its front is not the text */
+        copy = malloc(length);
+        AR_TRY_MEMORY(copy, error, "the texts of a snapshot");
+        for (size_t i = 0; i < length; i++)
+            copy[i] = bytes[i] ? bytes[i] : 1;
+    }
+    AR_TRY(texts_intern(&tree->texts, copy ? copy : bytes, length, &at, error));
     *index = at;
     return AR_OK;
 }
