@@ -455,8 +455,8 @@ static uint32_t next_free(const struct torch *self, struct torch_arena *arena, u
     return ar_span_index_next(&arena->index, self->spans.at, bytes, address);
 }
 
-/* Whether a program of PyTorch stops because it releases `block` as a segment of its own: a block of
- * a range in some releases; or a part of a segment, which it divided before max_split_size_mb
+/* Whether a program of PyTorch stops because it releases `block` as a segment of its own: a block
+ * of a range in some releases; or a part of a segment, which it divided before max_split_size_mb
  * became smaller. */
 static bool stops_program(const struct torch *self, uint32_t block)
 {
