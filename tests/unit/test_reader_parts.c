@@ -220,10 +220,7 @@ TRACE_TEST(entries_of_a_snapshot)
     assert_ok(one_entry(*state, "alloc", 5, 1, &source, &test_error));
     assert_int_equal(source->info.allocs, 1);
     trace_close(source);
-    assert_ok(one_entry(*state, "alloc\0x", 7, 1, &source, &test_error));
-    assert_int_equal(source->info.allocs, 1);
-    trace_close(source);
-    assert_ok(one_entry(*state, "alloc\1x", 7, 1, &source, &test_error));
+    assert_ok(one_entry(*state, "alloc\0x", 7, 1, &source, &test_error)); /* a NUL cuts no text */
     assert_int_equal(source->info.allocs, 0);
     trace_close(source);
     assert_says(one_entry(*state, "alloc", 5, 2, &source, &test_error), AR_FORMAT,
