@@ -41,15 +41,8 @@ struct test_case {
  *     CLOSED(trace_rig_close) struct trace_rig rig;
  *     CLOSED(close_trace) struct trace_source *source = tiny_trace("a,0,64 f,0");
  *     FREED char *text = trace_rig_print(&rig, source); */
-#define CLOSED(close) __attribute__((cleanup(close)))
-#define FREED         CLOSED(free_pointed)
-
-static inline void free_pointed(void *pointer)
-{
-    void *memory;
-    memcpy(&memory, pointer, sizeof memory);
-    free(memory);
-}
+#define CLOSED(close) AR_CLOSED(close)
+#define FREED         AR_FREED
 
 static inline void close_trace(struct trace_source **source)
 {
