@@ -76,6 +76,92 @@ static void read_listing(const struct message_text *text, struct message *self)
     }
 }
 
+/* ---- what else the text says ----------------------------------------------------------------- */
+
+#define SENTENCE_MOST 300 /* characters of a sentence on each side of a message's words */
+
+/* The first character of the sentence in which `at` stands. A message after "error:" is one. */
+static size_t sentence_begin(const struct message_text *text, size_t at)
+{
+    size_t least = at > SENTENCE_MOST ? at - SENTENCE_MOST : 0;
+    while (at > least && !(message_text_apart(text, at) && strchr(".?!;:", text->chars[at - 1])))
+        at--;
+    return at;
+}
+
+static size_t sentence_end(const struct message_text *text, size_t at)
+{
+    size_t most = text->count - at < SENTENCE_MOST ? text->count : at + SENTENCE_MOST;
+    while (at < most && !(message_text_apart(text, at + 1) && strchr(".?!;", text->chars[at])))
+        at++;
+    return at;
+}
+
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* Whether the word at `at` is one that people write, and programs do not. */
+static bool is_personal(const struct message_text *text, size_t at)
+{
+    static const char *const words[] = {
+        "i",      "if",      "i'm",    "i've",   "we",       "we're", "our",    "ours",
+        "my",     "me",      "us",     "does",   "did",      "says",  "said",   "doesn't",
+        "didn't", "isn't",   "wasn't", "should", "would",    "once",  "never",  "no",
+        "nor",    "because", "though", "anyone", "although", "fixed", "asserts"};
+    if (!message_text_apart(text, at) && (at == 0 || is_letter(text->chars[at - 1])))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]);
+        if (strncmp(text->chars + at, words[i], length) == 0 &&
+            (message_text_apart(text, at + length) || strchr(",", text->chars[at + length])))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the message is quoted and the sentence goes on: "oom-kill event" together with .. A
+ * quote before a key (level=) or a bracket is one of a log. */
+static bool is_quoted_within(const struct message_text *text, size_t at, size_t end)
+{
+    const char *quote = memchr(text->chars + at, '"', end - at);
+    size_t next = quote ? (size_t)(quote - text->chars) + 1 : end, after = next;
+    while (after < text->count && is_letter(text->chars[after]) &&
+           (after == next || !message_text_apart(text, after)))
+        after++;
+    return after > next && message_text_apart(text, next) && text->chars[after] != '=';
+}
+
+/* Whether the words of the message are those of a person, who may tell of another time. */
+static bool is_told(const struct message_text *text, const struct message *self)
+{
+    size_t begin = sentence_begin(text, self->at), end = sentence_end(text, self->end);
+    for (size_t at = begin; at < end; at++)
+        if ((at < self->at || at >= self->end) && is_personal(text, at))
+            return true;
+    return text->chars[end] == '?' || is_quoted_within(text, self->end, end);
+}
+
+#define NEAR_CHIP 400
+
+/* What may make a sure answer wrong: words of a person, another failure, another try. */
+static void read_rest(const struct message_text *text, struct message *self)
+{
+    static const char tries[] = "ignoringthischoice|autotun|rejected|skipping|skipped|tuner";
+    static const char failures[] = "outofmem|oomerror|ooms:1|ooms:2|ooms:3|ooms:4|ooms:5|"
+                                   "ooms:6|ooms:7|ooms:8|ooms:9";
+    size_t from = self->at > NEAR_CHIP ? self->at - NEAR_CHIP : 0;
+    if (self->on_chip)
+        self->may_fail |= message_text_any(text, tries, from, self->end + NEAR_CHIP);
+    if (self->host && self->end)
+        self->told = is_told(text, self);
+    if (self->host && self->end)
+        self->several = message_text_tells_of_card(text, self);
+    if (self->printed)
+        self->several = message_text_any(text, failures, 0, text->count);
+}
+
 static bool read_kinds(const struct message_text *text, struct message *self)
 {
     bool found = false;
@@ -91,6 +177,7 @@ static bool read_kinds(const struct message_text *text, struct message *self)
     self->windows = found && is_windows(text);
     self->killed = found && !self->host && message_text_tells_of_kill(text);
     read_listing(text, self);
+    read_rest(text, self);
     if (self->framework == MESSAGE_VLLM)
         message_read_vllm_log(text, self);
     self->new_variable = found && message_text_has(text, "pytorch_alloc_conf");

@@ -63,6 +63,9 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
       "no pool serves the requests of another, and the message does not say which was asked")      \
     X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")       \
     X(INDIRECT, "the same words have other causes too")                                            \
+    X(TOLD, "the words stand in a sentence, which may be about something else")                    \
+    X(SEVERAL, "the text tells of another failure as well")                                        \
+    X(SPARE, "the program may go on without it")                                                   \
     X(CUT, "a number stands at the end of the text or of a line, and may be cut off")
 
 enum message_reason {
@@ -180,6 +183,7 @@ struct message {
     char device[16];       /* "CUDA", "HIP", "TPU", ...; "": not in the message */
     const char *how;       /* how to find the cause, for this message alone; NULL: see framework */
     unsigned count, taken; /* messages in the text; the number of this one, from 1 */
+    size_t at, end;        /* of its words in the squeezed text; 0: not known */
     unsigned causes[16];   /* how many of them have each cause, if more than one was judged */
     bool segment_asked;    /* the request is of a segment, not of a tensor */
     bool may_fail;         /* the message says that the program does not need it */
@@ -191,6 +195,8 @@ struct message {
     bool process_guessed;  /* one of the listed processes is assumed to be this one */
     bool host;             /* host memory ran out */
     bool indirect;         /* the words have other causes too */
+    bool told;             /* the words stand in a sentence about something */
+    bool several;          /* the text has words for a failure of another kind too */
     bool killed;           /* the text also says that a process was killed */
     bool elsewhere;        /* not the card is full, but a part that the program made, or none */
     bool on_chip;          /* memory on the chip (vmem, shared memory) is too small for a program */

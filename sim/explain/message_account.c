@@ -344,6 +344,7 @@ static enum message_cause judge_pool(struct message *self)
         unsure(self, MESSAGE_REASON_ASSUMED,
                (self->whole_limit || self->one_pool) && !knows(self, MESSAGE_FIGURE_LARGEST));
         unsure(self, MESSAGE_REASON_LAYOUT, self->framework == MESSAGE_JULIA);
+        unsure(self, MESSAGE_REASON_MISSING, self->card_told && !knows(self, MESSAGE_FIGURE_FREE));
         return MESSAGE_FRAGMENTATION;
     }
     if (!holder)
@@ -403,11 +404,23 @@ static enum message_cut cut_of(const struct message *self)
     return cut;
 }
 
+/* Whether the text has several failures that differ in what they show. */
+static bool has_several_causes(const struct message *self)
+{
+    unsigned causes = 0;
+    for (size_t i = 0; i < MESSAGE_UNKNOWN; i++)
+        causes += self->causes[i] > 0;
+    return causes > 1;
+}
+
 static enum message_cause judge(struct message *self)
 {
     const struct message_figure *asked = figure_of(self, MESSAGE_FIGURE_ASKED);
     const struct message_figure *start = figure_of(self, MESSAGE_FIGURE_START);
     unsure(self, MESSAGE_REASON_INDIRECT, self->indirect);
+    unsure(self, MESSAGE_REASON_TOLD, self->told);
+    unsure(self, MESSAGE_REASON_SEVERAL, self->several || has_several_causes(self));
+    unsure(self, MESSAGE_REASON_SPARE, self->on_chip && self->may_fail);
     if (self->host)
         return MESSAGE_HOST;
     if (self->on_chip)

@@ -285,6 +285,10 @@ static const struct message_form bares[] = {
     {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, FORM_HOST | FORM_LIKELY},
     {"winerror1455|thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, FORM_HOST},
     {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
+    {"cpuoom|oomoncpu|cpuoutofmemory|outofcpumemory|cpumemoryexhaust|hostmemoryexhaust|"
+     "systemmemoryexhaust|hostoom|oomonhost|ramoom|hostranoutofmemory|systemranoutofmemory|"
+     "noderanoutofmemory|cpuranoutofmemory",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, 0},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, 0},
     {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, 0},
@@ -323,8 +327,10 @@ static const struct message_form bares[] = {
     {"iskilledbysignal:killed|returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|code137|code:"
      "137|code=137|code\":137|"
      "status137|"
-     "status=137|signal9(sigkill)|bysignal9|signals.sigkill:9|signal:killed|"
-     "killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
+     "status=137|signal9(sigkill)|bysignal9|onsignal9|withsignal9|withsignal-9|bysignal-9|"
+     "receivedsignal9|"
+     "signal-9(sigkill)|bysigkill|withsigkill|signalsigkill|signals.sigkill:9|signal:killed|"
+     "task#:killed|killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
      MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
     {"memory|vram|videomem|gpumem|devicemem|alloc", MESSAGE_DRIVER, "", message_how_unknown,
      FORM_FAILS},
@@ -369,12 +375,13 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
  * Words for a card may stand between. */
 static bool is_feared(const struct message_text *text, size_t at)
 {
-    static const char *const words[] = {"notrun",   "neverrun", "yourun",     "mayrun",  "canrun",
-                                        "mightrun", "couldrun", "wouldrun",   "willrun", "avoid",
-                                        "avoiding", "prevent",  "preventing", "if",      "unless",
-                                        "incase",   "incaseof", "whena"};
-    static const char *const between[] = {"outof", "cuda", "gpu", "device",
-                                          "video", "the",  "an",  "any"};
+    static const char *const words[] = {
+        "notrun",   "neverrun", "yourun",   "mayrun",   "canrun",      "mightrun",   "couldrun",
+        "wouldrun", "willrun",  "avoid",    "avoiding", "prevent",     "preventing", "if",
+        "unless",   "incase",   "incaseof", "whena",    "ratherthana", "insteadof",  "isnot",
+        "nota",     "isn't",    "wasnot",   "wasn't",   "thereisno"};
+    static const char *const between[] = {"outof", "cuda",  "gpu", "device", "plain",
+                                          "real",  "video", "the", "an",     "any"};
     for (size_t i = 0; i < sizeof between / sizeof *between; i++)
         at -= message_text_ends(text, between[i], at) ? strlen(between[i]) : 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -526,6 +533,8 @@ static bool read_words(const struct message_text *text, const struct message_for
     self->indirect |= self->host && (is_guess(text, first) || is_beside_card(text, first));
     self->bare = true;
     self->taken = 1;
+    self->at = first;
+    self->end = first + strcspn(words, "|");
     for (size_t at = first; at != MESSAGE_NOWHERE && (at == first || !(form->flags & FORM_FAILS));
          at = find_said(text, form, words, at + 1))
         self->count++;
@@ -548,6 +557,28 @@ bool message_text_tells_of_kill(const struct message_text *text)
              words = message_pattern_next(words))
             if (find_said(text, &bares[i], words, 0) != MESSAGE_NOWHERE)
                 return true;
+    return false;
+}
+
+#define NEAR_ITSELF 40
+
+bool message_text_tells_of_card(const struct message_text *text, const struct message *message)
+{
+    static const char bfc[] = "allocator(gpu_|resource_exhausted:outofmemory|fromdevice:cuda_error";
+    if (message_text_any(text, bfc, 0, text->count))
+        return true;
+    for (size_t i = 0; i < sizeof bares / sizeof *bares; i++)
+        for (const char *words =
+                 bares[i].device[0] && !(bares[i].flags & FORM_HOST) ? bares[i].pattern : NULL;
+             words; words = message_pattern_next(words)) {
+            size_t at = 0;
+            while ((at = find_said(text, &bares[i], words, at)) != MESSAGE_NOWHERE &&
+                   (message_text_ends(text, "onhost:", at) ||
+                    (at + NEAR_ITSELF >= message->at && at <= message->end + NEAR_ITSELF)))
+                at++;
+            if (at != MESSAGE_NOWHERE)
+                return true;
+        }
     return false;
 }
 

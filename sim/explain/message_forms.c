@@ -166,6 +166,8 @@ static bool read_pattern(const struct message_text *text, const struct message_f
             continue;
         memcpy(self->figures, other.figures, sizeof self->figures);
         self->taken = self->count;
+        self->at = at;
+        self->end = end;
     }
     return self->count;
 }

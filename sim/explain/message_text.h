@@ -90,6 +90,9 @@ bool message_text_speaks_jax(const struct message_text *self);
 /* Whether the text says that the system or a launcher killed a process, most often for memory. */
 bool message_text_tells_of_kill(const struct message_text *self);
 
+/* Whether the text tells, apart from this message, that a card's memory ran out. */
+bool message_text_tells_of_card(const struct message_text *self, const struct message *message);
+
 /* How to find a cause if the message does not name its program. */
 extern const char message_how_unknown[];
 

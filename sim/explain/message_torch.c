@@ -21,6 +21,7 @@
 #include "sim/explain/message_forms.h"
 
 #define WINDOW_MOST    6000 /* the most characters of a message */
+#define HOST_MOST      200  /* the most between the host's allocator and its request */
 #define PROCESSES_MOST 64   /* the most processes in a message */
 
 struct window {
@@ -314,18 +315,20 @@ static void read_at(const struct message_text *text, size_t at, const char *else
     size_t end = find_tried(text, at + strlen(tried), &next);
     struct window window = {text, at, end < at + WINDOW_MOST ? end : at + WINDOW_MOST, self};
     (void)find_tried(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
-    size_t host =
-        message_text_find(text, "cpuallocator", at > WINDOW_MOST ? at - WINDOW_MOST : 0, at);
-    if (host != MESSAGE_NOWHERE)
+    size_t from = at > HOST_MOST ? at - HOST_MOST : 0;
+    bool host = message_text_find(text, "cpuallocator", from, at) != MESSAGE_NOWHERE &&
+                !message_text_ends(text, "outofmemory.", at);
+    if (host)
         strcpy(self->device, "CPU");
-    self->host = host != MESSAGE_NOWHERE ||
-                 message_text_ends(text, "notenoughmemory:you", at) ||   /* to 1.0 */
-                 message_text_ends(text, "cpucan'tallocatememory.", at); /* OneFlow */
-    if (message_text_ends(text, "bytesexhausted(", at)) {                /* PHP */
+    self->host = host || message_text_ends(text, "notenoughmemory:you", at) || /* to 1.0 */
+                 message_text_ends(text, "cpucan'tallocatememory.", at);       /* OneFlow */
+    if (message_text_ends(text, "bytesexhausted(", at)) {                      /* PHP */
         self->framework = MESSAGE_HOST_PROGRAM;
         self->host = true;
     }
     self->segment_asked = !self->host;
+    self->at = at;
+    self->end = at + strlen(tried);
     if (!self->host)
         read_device(text, at, elsewhere, self);
     read_card(&window);
@@ -361,9 +364,11 @@ static void choose(const struct message_text *text, size_t first, struct message
     for (size_t at = first; at != MESSAGE_NOWHERE;
          at = find_tried(text, at + strlen(tried), &asked)) {
         struct message other = {0};
-        if (named && !is_oom(text, at))
-            continue;
         read_at(text, at, elsewhere, &other);
+        if (named && !is_oom(text, at)) {
+            all.causes[MESSAGE_HOST] += other.host;
+            continue;
+        }
         if (!is_error(text, at, &other))
             continue;
         count++;
