@@ -37,7 +37,8 @@
  * NAME STREAM`, `done NAME`, `await NAME`, `order STREAM NAME`, `pool_open [threshold=N] [most=N]
  * [follow] [opportunistic] [internal]`, `pool_alloc NAME BYTES STREAM`, `pool_free ADDRESS STREAM`,
  * `pool_trim KEEP`, `misuse TEXT`. `-> at ADDRESS`: of what was made. Of a policy: `refuse_reserve
- * N` (its next N reservations), `another_takes` (what is free after a copy; `copies` counts them).
+ * N`, `refuse_map N` (its next N calls), `another_takes` (what is free after a copy; `copies`
+ * counts them, `copied_from` is the address of the last one on the device).
  *
  * **Runs.** `run POLICY on DEVICE [WORD..] of WORKLOAD`, where DEVICE is a spec or `fake [cap=N]`,
  * and WORKLOAD a spec, a path, `events a,0,8 f,0 ..`, or `events` alone: those that lines `event

@@ -120,6 +120,8 @@ static bool figure_of_memory(struct steps *s, const char *name, uint64_t *value)
         *value = s->device->bad_input;
     else if (strcmp(name, "copies") == 0)
         *value = s->copies;
+    else if (strcmp(name, "copied_from") == 0)
+        *value = s->copied_from;
     else if (strcmp(name, "adjacent") == 0)
         *value = s->backing->adjacent;
     else if (strcmp(name, "page") == 0)
@@ -183,7 +185,8 @@ void steps_close_rig(struct steps *s)
         uint64_t left = s->device
                             ? s->device->counters.physical_bytes + s->device->counters.pinned_bytes
                             : fake_rig_backing.held_bytes;
-        steps_is_equal(s, left, 0);
+        if (!s->stopped || s->refused != RELAY_MAP) /* else it does not know what is mapped */
+            steps_is_equal(s, left, 0);
         if (s->device && !s->misused && s->device->ops->problem(s->device)[0])
             steps_wrong(s, "%s", s->device->ops->problem(s->device));
     }
@@ -196,7 +199,7 @@ void steps_close_rig(struct steps *s)
     s->backing = NULL;
     s->policy = NULL;
     s->pinned = s->misused = s->another_takes = s->stopped = false;
-    s->copies = s->refusals = 0;
+    s->copies = s->refusals = s->refused = 0;
     for (size_t i = 0; i < s->thing_count; i++)
         s->things[i].live = false;
 }
@@ -242,9 +245,17 @@ static enum ar_status before_call(struct relay *relay, enum relay_hook hook)
 {
     struct steps *s = (struct steps *)((char *)relay - offsetof(struct steps, relay));
     s->copies += hook == RELAY_COPY;
-    if (hook == RELAY_RESERVE && s->refusals)
+    if (hook == s->refused && s->refusals)
         return s->refusals--, AR_REFUSED;
     return hook == RELAY_CREATE && s->copies && s->another_takes ? AR_REFUSED : AR_OK;
+}
+
+static enum ar_status note_copy(struct ar_backing *base, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    struct steps *s = (struct steps *)((char *)base - offsetof(struct steps, relay.base));
+    s->copies++;
+    s->copied_from = from;
+    return ar_backing_copy(s->backing, to, from, bytes);
 }
 
 static void step_open(struct steps *s)
@@ -263,8 +274,8 @@ static void step_open(struct steps *s)
         open_device(s);
     s->relay.before = before_call;
     relay_open(&s->relay, s->backing);
-    if (steps_take(s, "without_copies"))
-        s->relay.ops.copy = NULL;
+    if (s->relay.ops.copy)
+        s->relay.ops.copy = steps_take(s, "without_copies") ? NULL : note_copy;
     if (steps_take(s, "pages="))
         s->relay.base.page_bytes = steps_value(s);
     enum ar_status status = policy_rig_open(&s->rig, spec, &s->relay.base, 0);
@@ -532,7 +543,8 @@ static void read_numbers(struct steps *s, uint64_t *numbers, size_t count)
     X(driver_fails, 0, steps_card_fail(steps_rest(s)))                                             \
     X(costs_of, 0,                                                                                 \
       steps_is_text(s, *s->device->props.costs_of ? s->device->props.costs_of : "none", true))     \
-    X(refuse_reserve, 1, s->refusals = a[0])                                                       \
+    X(refuse_reserve, 1, s->refusals = a[0], s->refused = RELAY_RESERVE)                           \
+    X(refuse_map, 1, s->refusals = a[0], s->refused = RELAY_MAP)                                   \
     X(segment_free, 1, backed(s, ar_backing_segment_free(s->backing, a[0])))                       \
     X(release, 1, backed(s, ar_backing_release(s->backing, a[0])))                                 \
     X(destroy, 1, backed(s, ar_backing_destroy(s->backing, a[0])))                                 \

@@ -43,9 +43,11 @@ struct steps {
     bool stopped; /* a request ended with a status that stops a run */
     uint64_t event;
     struct relay relay;        /* between the policy and its memory */
-    uint64_t copies, refusals; /* copies so far; of the next reservations */
-    bool another_takes;        /* another process takes what is free after a copy */
-    char host_byte;            /* for copies from and to the host */
+    uint64_t copies, refusals; /* copies so far; of the next calls `refused` */
+    uint64_t copied_from;      /* of the last copy on the device */
+    enum relay_hook refused;
+    bool another_takes; /* another process takes what is free after a copy */
+    char host_byte;     /* for copies from and to the host */
 };
 
 /* The test fails, at the line that runs. */
