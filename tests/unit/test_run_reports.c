@@ -149,3 +149,20 @@ TEST(the_same_run_twice_is_told_apart)
     assert_non_null(strstr(capture.text, ",seed=\"1\",copy=\"1\"} 1\n"));
     free(capture.text);
 }
+
+/* What the driver does not say is null; a clock or a temperature of 0 is none of that. */
+TEST(a_card_has_zeros_and_unknown_figures)
+{
+    const struct environment environment = {
+        .build = build_info(),
+        .card = {.present = true, .numa_node = -1, .before = {.temperature_c = 0, .power_mw = -1}}};
+    struct capture capture;
+    struct json_writer writer = {.stream = capture_begin(&capture)};
+    json_begin_object(&writer, NULL);
+    context_json_write(&writer, &environment);
+    json_end_object(&writer);
+    FREED char *text = capture_end(&capture);
+    assert_non_null(strstr(text, "\"numa_node\": null"));
+    assert_non_null(strstr(text, "\"power_mw\": null"));
+    assert_non_null(strstr(text, "\"temperature_c\": 0,"));
+}
