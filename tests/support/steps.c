@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <unistd.h>
 
+#include "tests/support/plugin_rig.h"
 #include "tests/support/steps_state.h"
 #include "tests/support/temporary_file.h"
 
@@ -13,6 +14,11 @@ void steps_wrong(const struct steps *s, const char *format, ...)
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
+    if (s->in_child) {
+        printf("%s, line %u: %s: %s\n", s->path, s->lines[s->line].number, s->text, text);
+        fflush(stdout);
+        _exit(1);
+    }
     fail_msg("%s, line %u: %s: %s", s->path, s->lines[s->line].number, s->text, text);
     abort();
 }
@@ -238,7 +244,8 @@ static bool holds(const char *sign, uint64_t left, uint64_t right)
                             : equal;
 }
 
-static void compare(struct steps *s)
+/* Whether a comparison holds; if it `must`, the test fails if not. */
+static bool compare(struct steps *s, bool must)
 {
     static const char *const signs[] = {"==", "!=", "<=", ">=", "<", ">"};
     uint64_t left = steps_value(s);
@@ -249,10 +256,21 @@ static void compare(struct steps *s)
         if (i == COUNT(signs))
             steps_wrong(s, "neither an operation nor a comparison");
         uint64_t right = steps_value(s);
-        if (!holds(signs[i], left, right))
+        if (!holds(signs[i], left, right) && must)
             steps_wrong(s, "%" PRIu64 " %s %" PRIu64 " is not so", left, signs[i], right);
+        if (!holds(signs[i], left, right))
+            return false;
         left = right;
     } while (!steps_at_end(s));
+    return true;
+}
+
+static void file_says(struct steps *s)
+{
+    char path[LINE];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(s->at + 1, " "), s->at + 1);
+    s->at += 1 + strlen(path);
+    steps_is_text(s, plugin_rig_text(path), false);
 }
 
 /* Words from `first` on go, and the files that they name. */
@@ -268,8 +286,10 @@ static void run_line(struct steps *s)
 {
     if (steps_take(s, "set"))
         set(s);
+    else if (steps_take(s, "file_says"))
+        file_says(s);
     else if (!steps_operation(s))
-        compare(s);
+        (void)compare(s, true);
     if (!steps_at_end(s))
         steps_wrong(s, "not understood: %s", s->at);
 }
@@ -333,20 +353,19 @@ static size_t file(struct steps *s, size_t line)
     return line;
 }
 
-/* The line `end` that belongs to the loop at `line`. */
+static bool begins_block(const char *text);
+
+/* The line `end` that belongs to the block at `line`. */
 static size_t end_of(const struct steps *s, size_t line)
 {
     for (size_t i = line + 1, depth = 1; i < s->count; i++) {
-        const char *text = s->lines[i].text;
-        depth += strncmp(text, "for ", 4) == 0 || strncmp(text, "each ", 5) == 0;
-        depth -= strcmp(text, "end") == 0;
+        depth += begins_block(s->lines[i].text);
+        depth -= strcmp(s->lines[i].text, "end") == 0;
         if (!depth)
             return i;
     }
     steps_wrong(s, "it has no end");
 }
-
-static void run(struct steps *s, size_t from, size_t to);
 
 static void run_for(struct steps *s, size_t line, size_t end)
 {
@@ -356,7 +375,7 @@ static void run_for(struct steps *s, size_t line, size_t end)
              step = steps_at_end(s) ? 1 : steps_value(s);
     for (uint64_t i = from; i < below; i += step) {
         s->things[index].value = i;
-        run(s, line + 1, end);
+        steps_run_lines(s, line + 1, end);
     }
 }
 
@@ -380,25 +399,59 @@ static void run_each(struct steps *s, size_t line, size_t end)
             snprintf(s->words[i].text, LINE, "%.*s", (int)length, s->at);
             s->at += length;
         }
-        run(s, body + 1, end);
+        steps_run_lines(s, body + 1, end);
     }
     forget(s, first);
 }
 
-static void run(struct steps *s, size_t from, size_t to)
+static void run_if(struct steps *s, size_t line, size_t end)
+{
+    if (compare(s, false))
+        steps_run_lines(s, line + 1, end);
+}
+
+static void run_plugin(struct steps *s, size_t line, size_t end)
+{
+    steps_plugin_run(s, line + 1, end);
+}
+
+static void run_fork(struct steps *s, size_t line, size_t end)
+{
+    steps_fork_run(s, line + 1, end);
+}
+
+/* Lines that begin a block, up to its `end`. */
+static const struct {
+    const char *name;
+    void (*run)(struct steps *s, size_t line, size_t end);
+} blocks[] = {{"for", run_for},
+              {"each", run_each},
+              {"if", run_if},
+              {"plugin", run_plugin},
+              {"fork", run_fork}};
+
+static bool begins_block(const char *text)
+{
+    size_t length = strcspn(text, " ");
+    for (size_t i = 0; i < COUNT(blocks); i++)
+        if (strlen(blocks[i].name) == length && strncmp(text, blocks[i].name, length) == 0)
+            return true;
+    return false;
+}
+
+void steps_run_lines(struct steps *s, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
+        size_t block = 0;
         load(s, i);
-        if (steps_take(s, "file")) {
+        while (block < COUNT(blocks) && !steps_take(s, blocks[block].name))
+            block++;
+        if (block < COUNT(blocks)) {
+            size_t end = end_of(s, i);
+            blocks[block].run(s, i, end);
+            i = end;
+        } else if (steps_take(s, "file")) {
             i = file(s, i);
-        } else if (steps_take(s, "for")) {
-            size_t end = end_of(s, i);
-            run_for(s, i, end);
-            i = end;
-        } else if (steps_take(s, "each")) {
-            size_t end = end_of(s, i);
-            run_each(s, i, end);
-            i = end;
         } else {
             run_line(s);
         }
@@ -436,8 +489,9 @@ void steps_run(const char *path, const char *section)
     memset(&steps, 0, sizeof steps);
     steps.path = path;
     steps_run_begin();
+    steps_learned_begin();
     read_section(&steps, section);
-    run(&steps, 0, steps.count);
+    steps_run_lines(&steps, 0, steps.count);
     forget(&steps, 0);
     steps_close_rig(&steps);
 }

@@ -24,7 +24,8 @@
  * **Policy.** `alloc NAME BYTES [stream=N] [align=N] [pool=N] [may_fail] [upper] [captured] [plain]
  * [own] [last_resort] [no_split]`; `free NAME.. [stream=N]` (without a stream: that of the
  * request); `use NAME STREAM`; `trim [KEEP]`; `end_pool N`; `delete_pool N`; `progress`;
- * `reset_peaks`; `would_release BYTES`, `would_fit BYTES`; `setting TEXT`; `problem TEXT`.
+ * `reset_peaks`; `would_release BYTES`, `would_fit BYTES`; `setting TEXT`; `change TEXT` of the
+ * settings in the middle; `plan BYTES FROM TO ..`; `problem TEXT`.
  *
  * **Device.** `kernel STREAM NS`, `advance NS`, `sync [STREAM]`, `record EVENT STREAM`, `wait
  * STREAM EVENT`, `used ADDRESS BYTES STREAM EVENT`, `handed_out ADDRESS BYTES STREAM EVENT
@@ -53,7 +54,21 @@
  *
  * **Generators.** `pull WORKLOAD` reads it to its end and sums it up (gen_rig.h): `gen.events`,
  * `gen.live`, .., and of a step `gen.N.live` (at its end), `gen.N.peak`, `gen.N.outside`,
- * `gen.N.bin.LOG2`.
+ * `gen.N.bin.LOG2`. `read_trace PATH`: `trace.allocs`, `trace.streams`, ..
+ *
+ * **`learned`.** `learn`: a model of the events of lines `event`; `order TEXT`, `fate BLOCK TEXT`,
+ * `period`, `warmup`, `step_count`, `marked`, `leaked` (bytes a step), `step.N.tail`. `draw COUNT
+ * SEED`: a long run of so many steps; `step.N.FIELD` of live bytes at its end, the first and second
+ * request, the largest; `misfits`.
+ *
+ * **Plug-in.** `plugin [NAME=VALUE..] [-> STATUS]` .. `end`: these lines run in a process with the
+ * plug-in, its settings, and the stand-in for the driver. There `alloc NAME BYTES [card=N]
+ * [stream=S] [cupy] [-> ADDRESS]` (0: refused), `free ADDRESS [card=N] [stream=S]`, `use ADDRESS
+ * [STREAM]`, `trim`, `reset_peaks`, `mark TEXT`, `segment_of ADDRESS`, `fraction PERCENT`; `busy
+ * STREAM [UNTIL]`, `captured STREAM`, `no_capture STREAM`; `begin_pool`, `end_pool`,
+ * `release_pool`; `kill`, `fork` .. `end` in a child; `figure.NAME` and of the second card
+ * `second.NAME`, `tail.STREAM`, `contexts`, `driver.FUNCTION`. After it, of what it said: `says
+ * TEXT`, `says_once TEXT`; `recorded PATH TEXT`: the lines of a recording without times, in one.
  *
  * **Results.** An operation must return OK. `-> STATUS [TEXT]` expects another status, whose
  * sentence holds TEXT. `-> VALUE` is the number that it answers; of an alloc the address, and
@@ -63,11 +78,16 @@
  * of what was set (`set NAME VALUE`), of streams (A to D are 0 to 3; `all`), and the figures in
  * steps.c; + - * / % and parentheses. A comparison may have several parts: `1 <= now < 2`.
  *
- * **Files.** `file NAME` and lines that begin with "|": $NAME is the path of a file of these lines.
+ * **Files.** `file NAME` and lines that begin with "|": $NAME is the path of a file of these lines;
+ * `file_says PATH TEXT`.
  *
- * **Loops.** `for NAME FROM BELOW [STEP]` .. `end`; `each NAME..`, rows of words, `do` .. `end`.
- * `$NAME` in a line stands for the value. */
+ * **Blocks.** `for NAME FROM BELOW [STEP]` .. `end`; `each NAME..`, rows of words, `do` .. `end`;
+ * `if COMPARISON` .. `end`. `$NAME` in a line stands for the value. */
 #pragma once
 
 /* Runs the section of a file, as a case: any difference fails the test. */
 void steps_run(const char *path, const char *section);
+
+/* Runs each section of a file of tests/steps, or of all files but `plugin`, whose cases need a
+ * process that has not loaded the stand-in. Returns the status for main. */
+int steps_main(const char *only);

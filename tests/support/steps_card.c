@@ -1,6 +1,37 @@
 /* Steps on the real device, over the stand-in for its driver. */
 #include "tests/support/steps_state.h"
 
+#if HAVE_CUDA
+
+#include "tests/support/cuda_stand_in/stand_in.h"
+
+/* driver.FUNCTION: how often it was called; held.THING; used: bytes of the card. */
+bool steps_card_count(const struct stand_in *card, const char *name, uint64_t *value)
+{
+    static const char *const functions[] = {
+#define X(field, function, version, kind) "driver." #field,
+        CUDA_FUNCTIONS(X)
+#undef X
+    };
+    static const char *const things[] = {
+#define X(name) "held." #name,
+        STAND_IN_THINGS(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT(functions); i++)
+        if (strcmp(name, functions[i]) == 0)
+            return *value = card->calls[i], true;
+    for (size_t i = 0; i < COUNT(things); i++)
+        if (strcmp(name, things[i]) == 0)
+            return *value = card->held[i], true;
+    if (strcmp(name, "card_used") != 0)
+        return false;
+    *value = card->used_bytes;
+    return true;
+}
+
+#endif
+
 #if HAVE_CUDA && HAVE_NVCC
 
 #include "tests/support/stand_in_library.h"
@@ -18,30 +49,9 @@ void steps_card_close(struct ar_device *device)
     stand_in_close(device);
 }
 
-/* driver.FUNCTION: how often it was called; held.THING; used: bytes of the card. */
 bool steps_card_figure(const char *name, uint64_t *value)
 {
-    static const char *const functions[] = {
-#define X(field, function, version, kind) "driver." #field,
-        CUDA_FUNCTIONS(X)
-#undef X
-    };
-    static const char *const things[] = {
-#define X(name) "held." #name,
-        STAND_IN_THINGS(X)
-#undef X
-    };
-    const struct stand_in *card = stand_in_library();
-    for (size_t i = 0; i < COUNT(functions); i++)
-        if (strcmp(name, functions[i]) == 0)
-            return *value = card->calls[i], true;
-    for (size_t i = 0; i < COUNT(things); i++)
-        if (strcmp(name, things[i]) == 0)
-            return *value = card->held[i], true;
-    if (strcmp(name, "card_used") != 0)
-        return false;
-    *value = card->used_bytes;
-    return true;
+    return steps_card_count(stand_in_library(), name, value);
 }
 
 /* The next call of this function fails with an error other than a lack of memory; `none`: no more

@@ -147,7 +147,8 @@ bool steps_figure(struct steps *s, const char *name, uint64_t *value)
         if (figure_of_calls(s->device, name, value))
             return true;
     }
-    return figure_of_policy(s, name, value) || figure_of_memory(s, name, value) ||
+    return steps_plugin_figure(name, value) || figure_of_policy(s, name, value) ||
+           figure_of_memory(s, name, value) || steps_learned_figure(name, value) ||
            steps_run_figure(name, value) || (s->card && steps_card_figure(name, value));
 }
 
@@ -419,6 +420,32 @@ static void step_would_fit(struct steps *s)
     steps_answered(s, ar_policy_would_fit(s->policy, &request));
 }
 
+/* `change settings,CONF`, `change limit,BYTES`: in the middle of the program. */
+static void step_change(struct steps *s)
+{
+    char text[LINE];
+    const char *arrow = strstr(s->at, " -> ");
+    int length = arrow ? (int)(arrow - s->at) : (int)strlen(s->at);
+    snprintf(text, sizeof text, "%.*s", length - 1, s->at + 1);
+    s->at += length;
+    enum ar_status status = ar_policy_change(s->policy, text, &test_error);
+    check(s);
+    steps_ended(s, status, test_error.text);
+}
+
+/* Blocks as BYTES FROM TO: the events of the request and of its free. */
+static void step_plan(struct steps *s)
+{
+    struct ar_policy_lifetime plan[8];
+    size_t count = 0;
+    for (; !steps_at_end(s) && count < COUNT(plan); count++) {
+        plan[count].bytes = steps_value(s);
+        plan[count].born = steps_value(s);
+        plan[count].dies = steps_value(s);
+    }
+    assert_int_equal(s->policy->ops->plan(s->policy, plan, count), AR_OK);
+}
+
 static void step_setting(struct steps *s)
 {
     char text[LINE] = "none";
@@ -569,7 +596,7 @@ CALLS(X)
 
 bool steps_operation(struct steps *s)
 {
-    if (steps_run_operation(s))
+    if (steps_plugin_operation(s) || steps_run_operation(s) || steps_learned_operation(s))
         return true;
 #define X(name, ...) {#name, step_##name},
 #define STEP(name)   X(name, )
@@ -577,9 +604,10 @@ bool steps_operation(struct steps *s)
         const char *name;
         void (*run)(struct steps *s);
     } steps[] = {CALLS(X) STEP(alloc) STEP(free) STEP(open) STEP(device) STEP(use) STEP(trim)
-                     STEP(setting) STEP(sync) STEP(handed_out) STEP(segment_of) STEP(segment)
-                         STEP(reserve) STEP(create) STEP(fence) STEP(done) STEP(order)
-                             STEP(pool_open) STEP(pool_alloc) STEP(would_release) STEP(would_fit)};
+                     STEP(setting) STEP(change) STEP(plan) STEP(sync) STEP(handed_out)
+                         STEP(segment_of) STEP(segment) STEP(reserve) STEP(create) STEP(fence)
+                             STEP(done) STEP(order) STEP(pool_open) STEP(pool_alloc)
+                                 STEP(would_release) STEP(would_fit)};
 #undef STEP
 #undef X
     for (size_t i = 0; i < COUNT(steps); i++) {

@@ -202,6 +202,11 @@ static void run(struct steps *s)
         run_experiment(s, &wanted);
 }
 
+const char *steps_events(void)
+{
+    return last.events;
+}
+
 static void add_event(struct steps *s)
 {
     last.events_length +=
@@ -281,6 +286,17 @@ static void pull(struct steps *s)
     CLOSED(close_trace) struct trace_source *source = gen_rig_open(steps_rest(s));
     gen_rig_pull(source, &sums);
 }
+
+static struct trace_info info; /* of the last trace that was read */
+
+static void read_trace(struct steps *s)
+{
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(steps_rest(s));
+    info = source->info;
+}
+
+static const struct field of_trace[] = {FIELD(trace_info, allocs), FIELD(trace_info, probes),
+                                        FIELD(trace_info, streams), FIELD(trace_info, steps)};
 
 static const struct field of_gen[] = {
     {"live", offsetof(struct gen_rig_sums, live_bytes), 8},
@@ -398,7 +414,8 @@ static bool search_figure(const char *name, uint64_t *value)
         *value = (uint64_t)(real * 1e6 + 0.5);
         return true;
     }
-    return one(name, "capacity.", of_capacity, COUNT(of_capacity), &capacity, value) ||
+    return one(name, "trace.", of_trace, COUNT(of_trace), &info, value) ||
+           one(name, "capacity.", of_capacity, COUNT(of_capacity), &capacity, value) ||
            one(name, "explain.", of_explained, COUNT(of_explained), &explained, value);
 }
 
@@ -443,6 +460,8 @@ bool steps_run_operation(struct steps *s)
         run(s);
     else if (steps_take(s, "pull"))
         pull(s);
+    else if (steps_take(s, "read_trace"))
+        read_trace(s);
     else if (steps_take(s, "find_capacity"))
         find_capacity(s);
     else if (steps_take(s, "explain"))

@@ -39,7 +39,7 @@ struct steps {
     struct ar_backing *backing;
     struct policy_rig rig;
     struct ar_policy *policy; /* NULL: a device alone */
-    bool pinned, misused, card;
+    bool pinned, misused, card, in_child;
     bool stopped; /* a request ended with a status that stops a run */
     uint64_t event;
     struct relay relay;        /* between the policy and its memory */
@@ -67,6 +67,8 @@ struct thing *steps_new(struct steps *s);
 struct thing *steps_make(struct steps *s, const char *name);
 struct thing *steps_find(struct steps *s, const char *name); /* NULL: there is none */
 
+void steps_run_lines(struct steps *s, size_t from, size_t to);
+
 /* Compares with what the line expects: a status and its sentence, a number, a text. */
 void steps_is_status(struct steps *s, enum ar_status status, enum ar_status wanted,
                      const char *sentence);
@@ -87,8 +89,23 @@ struct ar_device *steps_card_open(const char *spec);
 void steps_card_close(struct ar_device *device);
 bool steps_card_figure(const char *name, uint64_t *value);
 void steps_card_fail(const char *name);
+struct stand_in;
+bool steps_card_count(const struct stand_in *card, const char *name, uint64_t *value);
 
-/* steps_run.c: the same of whole runs; forgets the last run and the events. */
+/* steps_run.c: the same of whole runs; forgets the last run and the events; those that lines
+ * `event` added. */
 bool steps_run_operation(struct steps *s);
 bool steps_run_figure(const char *name, uint64_t *value);
 void steps_run_begin(void);
+const char *steps_events(void);
+
+/* steps_learned.c: the same of `learned`. */
+bool steps_learned_operation(struct steps *s);
+bool steps_learned_figure(const char *name, uint64_t *value);
+void steps_learned_begin(void);
+
+/* steps_plugin.c: the same of the plug-in; runs lines in a process with it, or in its child. */
+bool steps_plugin_operation(struct steps *s);
+bool steps_plugin_figure(const char *name, uint64_t *value);
+void steps_plugin_run(struct steps *s, size_t from, size_t to);
+void steps_fork_run(struct steps *s, size_t from, size_t to);
