@@ -78,25 +78,6 @@ static void read_listing(const struct message_text *text, struct message *self)
 
 /* ---- what else the text says ----------------------------------------------------------------- */
 
-#define SENTENCE_MOST 300 /* characters of a sentence on each side of a message's words */
-
-/* The first character of the sentence in which `at` stands. A message after "error:" is one. */
-static size_t sentence_begin(const struct message_text *text, size_t at)
-{
-    size_t least = at > SENTENCE_MOST ? at - SENTENCE_MOST : 0;
-    while (at > least && !(message_text_apart(text, at) && strchr(".?!;:", text->chars[at - 1])))
-        at--;
-    return at;
-}
-
-static size_t sentence_end(const struct message_text *text, size_t at)
-{
-    size_t most = text->count - at < SENTENCE_MOST ? text->count : at + SENTENCE_MOST;
-    while (at < most && !(message_text_apart(text, at + 1) && strchr(".?!;", text->chars[at])))
-        at++;
-    return at;
-}
-
 static bool is_letter(char c)
 {
     return c >= 'a' && c <= 'z';
@@ -136,8 +117,8 @@ static bool is_quoted_within(const struct message_text *text, size_t at, size_t 
 /* Whether the words of the message are those of a person, who may tell of another time. */
 static bool is_told(const struct message_text *text, const struct message *self)
 {
-    size_t begin = sentence_begin(text, self->at), end = sentence_end(text, self->end);
-    for (size_t at = begin; at < end; at++)
+    size_t end = message_text_sentence_end(text, self->end);
+    for (size_t at = message_text_sentence_begin(text, self->at); at < end; at++)
         if ((at < self->at || at >= self->end) && is_personal(text, at))
             return true;
     return text->chars[end] == '?' || is_quoted_within(text, self->end, end);
@@ -154,10 +135,10 @@ static void read_rest(const struct message_text *text, struct message *self)
     size_t from = self->at > NEAR_CHIP ? self->at - NEAR_CHIP : 0;
     if (self->on_chip)
         self->may_fail |= message_text_any(text, tries, from, self->end + NEAR_CHIP);
-    if (self->host && self->end)
+    if (self->host && self->end && !self->indirect) {
         self->told = is_told(text, self);
-    if (self->host && self->end)
         self->several = message_text_tells_of_card(text, self);
+    }
     if (self->printed)
         self->several = message_text_any(text, failures, 0, text->count);
 }

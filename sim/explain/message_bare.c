@@ -180,10 +180,7 @@ static const struct message_form bares[] = {
     {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", how_warm, 0},
     {"leavenogpumemoryforthekvcache", MESSAGE_SGLANG, "", how_sglang, 0},
     {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, 0},
-    {"outofmemoryat/workspace/csrc/cumem_allocator|outofmemoryatcsrc/cumem_allocator|"
-     "outofmemoryat/workspace/vllm/csrc/cumem_allocator|outofmemoryat/vllm-workspace/csrc/cumem_"
-     "allocator|outofmemoryat/root/vllm/csrc/cumem_allocator",
-     MESSAGE_VLLM, "CUDA", how_wakes, 0},
+    {"outofmemoryat*csrc/cumem_allocator", MESSAGE_VLLM, "CUDA", how_wakes, 0},
     {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, 0},
     {"alloc_req_slotsrunsoutofmemory|prefilloutofmemory|decodeoutofmemory", MESSAGE_SGLANG, "",
      how_slots, FORM_ELSEWHERE},
@@ -523,10 +520,22 @@ static void read_around(const struct message_text *text, size_t at, struct messa
         snprintf(self->device, sizeof self->device, "%s", card);
 }
 
+/* Whether a user asks if there is too little memory, in words that no program prints itself. */
+static bool is_question(const struct message_text *text, const struct message_form *form, size_t at)
+{
+    return (form->how == message_how_unknown || form->flags & FORM_FAILS) &&
+           text->chars[message_text_sentence_end(text, at)] == '?';
+}
+
+/* `asked`: questions are passed over, and it is set; NULL: they count. */
 static bool read_words(const struct message_text *text, const struct message_form *form,
-                       const char *words, struct message *self)
+                       const char *words, bool *asked, struct message *self)
 {
     size_t first = find_said(text, form, words, 0);
+    while (asked && first != MESSAGE_NOWHERE && is_question(text, form, first)) {
+        *asked = true;
+        first = find_said(text, form, words, first + 1);
+    }
     if (first == MESSAGE_NOWHERE)
         return false;
     message_form_apply(form, self);
@@ -564,7 +573,8 @@ bool message_text_tells_of_kill(const struct message_text *text)
 
 bool message_text_tells_of_card(const struct message_text *text, const struct message *message)
 {
-    static const char bfc[] = "allocator(gpu_|resource_exhausted:outofmemory|fromdevice:cuda_error";
+    static const char bfc[] = "allocator(gpu_|exhausted:outofmemory|fromdevice:cuda_error|"
+                              "outofmemorywhiletrying";
     if (message_text_any(text, bfc, 0, text->count))
         return true;
     for (size_t i = 0; i < sizeof bares / sizeof *bares; i++)
@@ -582,11 +592,17 @@ bool message_text_tells_of_card(const struct message_text *text, const struct me
     return false;
 }
 
-bool message_read_bare(const struct message_text *text, struct message *self)
+static bool read_bares(const struct message_text *text, bool *asked, struct message *self)
 {
     for (size_t i = 0; i < sizeof bares / sizeof *bares; i++)
         for (const char *words = bares[i].pattern; words; words = message_pattern_next(words))
-            if (read_words(text, &bares[i], words, self))
+            if (read_words(text, &bares[i], words, asked, self))
                 return true;
     return false;
+}
+
+bool message_read_bare(const struct message_text *text, struct message *self)
+{
+    bool asked = false;
+    return read_bares(text, &asked, self) || (asked && read_bares(text, NULL, self));
 }

@@ -302,7 +302,7 @@ void message_text_request(const struct message_text *text, size_t failure,
     static const char sizes[] = "(size=|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
                                 "buffersize|cl_mem_read_write,";
     static const char others[] = "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|"
-                                 "allocated|than";
+                                 "allocated|than|~|roughly|upto";
     struct message_figure size;
     size_t nearest = REQUEST_REACH, from = failure > nearest ? failure - nearest : 0;
     for (size_t at = from; at < text->count && at < failure + REQUEST_REACH; at++) {
@@ -323,7 +323,8 @@ void message_text_request(const struct message_text *text, size_t failure,
             continue;
         if (!unit)
             end = message_text_number(text, at, 0, &size);
-        if (end == MESSAGE_NOWHERE || !size.bytes)
+        bool model = unit && size.bytes < 1024 && text->chars[end - 1] == 'b'; /* "a 13B model" */
+        if (end == MESSAGE_NOWHERE || !size.bytes || model)
             continue;
         nearest = apart;
         *asked = size;

@@ -510,6 +510,24 @@ bool message_text_ends(const struct message_text *self, const char *words, size_
     return at >= length && memcmp(self->chars + at - length, words, length) == 0;
 }
 
+#define SENTENCE_MOST 300 /* characters on each side of a message's words */
+
+size_t message_text_sentence_begin(const struct message_text *self, size_t at)
+{
+    size_t least = at > SENTENCE_MOST ? at - SENTENCE_MOST : 0;
+    while (at > least && !(message_text_apart(self, at) && strchr(".?!;:", self->chars[at - 1])))
+        at--;
+    return at;
+}
+
+size_t message_text_sentence_end(const struct message_text *self, size_t at)
+{
+    size_t most = self->count - at < SENTENCE_MOST ? self->count : at + SENTENCE_MOST;
+    while (at < most && !(message_text_apart(self, at + 1) && strchr(".?!;", self->chars[at])))
+        at++;
+    return at;
+}
+
 bool message_text_other_reason(const struct message_text *self, size_t at)
 {
     static const char reasons[] =

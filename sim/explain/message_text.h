@@ -70,6 +70,11 @@ bool message_text_any(const struct message_text *self, const char *words, size_t
 /* Whether the words end at `at`. */
 bool message_text_ends(const struct message_text *self, const char *words, size_t at);
 
+/* Where the sentence of `at` begins and where it ends, at its last character. What a program prints
+ * after "error:" is a sentence. */
+size_t message_text_sentence_begin(const struct message_text *self, size_t at);
+size_t message_text_sentence_end(const struct message_text *self, size_t at);
+
 /* Whether an error that is no lack of memory is given as the reason right after words that end at
  * `at`, such as ": no CUDA-capable device is detected". */
 bool message_text_other_reason(const struct message_text *self, size_t at);

@@ -360,7 +360,8 @@ static void check_pastings(const struct row *row, const char *text)
         bool same = read && pasted.cause == plain.cause && pasted.confidence >= plain.confidence;
         /* What made it unsure may stand in the part that is cut off. */
         bool lost = less && read && pasted.cause == plain.cause &&
-                    plain.reasons & (1u << MESSAGE_REASON_SEVERAL | 1u << MESSAGE_REASON_TOLD);
+                    plain.reasons & (1u << MESSAGE_REASON_SEVERAL | 1u << MESSAGE_REASON_TOLD |
+                                     1u << MESSAGE_REASON_INDIRECT);
         if (!same && pasted.confidence != MESSAGE_OPEN && !lost &&
             !(less && pasted.confidence == MESSAGE_LIKELY))
             fail_msg("%s, %s: %s (%s)", row->file, pastings[i].name,
