@@ -263,7 +263,7 @@ static enum ar_status find_card(const struct trace_info *info, uint64_t *card_by
 {
     char spec[RECORDED_CARD_SPEC_ROOM];
     struct ar_device *device;
-    *card_bytes = info->capacity_bytes;
+    *card_bytes = recorded_card_usable(info);
     if (*card_bytes)
         return AR_OK;
     recorded_card_spec(info, spec);

@@ -171,7 +171,7 @@ static void print_cards(const struct answer *answers, size_t count)
         else if (card->source == RECORDED_CARD_LIMIT)
             say(stdout, "%s was recorded with a limit of %s.", info->name, text);
         else if (card->source == RECORDED_CARD_TOTAL)
-            say(stdout, "%s was recorded on %s with %s.", info->name,
+            say(stdout, "%s was recorded on %s, of which a process has %s.", info->name,
                 card->name[0] ? card->name : "a card", text);
         else if (card->source == RECORDED_CARD_NAME)
             say(stdout, "%s was recorded on %s, with %s by the profile %s.", info->name, card->name,

@@ -133,7 +133,7 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
     char python_path[4 * PATH_MAX], bytes[24];
     const char *world = self->world ? self->world : self->rank ? "0" : "1";
     *end = (struct program_end){0};
-    AR_TRY(traced_card_find(self->card ? self->card : "h100", &card, error));
+    AR_TRY(traced_card_find(self->card ? self->card : SIM_PROFILE_DEFAULT, &card, error));
     if (strtoull(self->rank ? self->rank : "0", NULL, 10) >= strtoull(world, NULL, 10))
         return ar_invalid(error, "--rank %s needs --world with a larger number",
                           self->rank ? self->rank : "0");

@@ -19,6 +19,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
+#include "sim/experiment/recorded_card.h"
 #include "sim/sim_device/profile.h"
 
 #define POLICY_WIDTH 22u
@@ -812,9 +813,10 @@ static void note_card(FILE *stream, const struct run_record *record)
             info->name, info->card, here, profile);
     else if (!profile && info->capacity_bytes)
         say(stream,
-            "%s was recorded on %s with %s and runs here on %s: -d sim:capacity=%s is that memory.",
-            info->name, info->card[0] ? info->card : "a card", AR_SIZE(info->capacity_bytes), here,
-            AR_SIZE_EXACT(info->capacity_bytes));
+            "%s was recorded on %s with %s for a process and runs here on %s: -d sim:capacity=%s is "
+            "that memory.",
+            info->name, info->card[0] ? info->card : "a card", AR_SIZE(recorded_card_usable(info)), here,
+            AR_SIZE_EXACT(recorded_card_usable(info)));
     else if (!profile && info->card[0])
         say(stream,
             "%s was recorded on %s, of which there is no profile, and runs here on %s: give -d "

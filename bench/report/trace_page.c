@@ -305,7 +305,7 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
         say(stream, "Capacity: the recorded limit of the allocator.");
         return;
     case RECORDED_CARD_TOTAL:
-        say(stream, "Capacity: the memory of %s, as recorded.", name);
+        say(stream, "Capacity: the recorded memory of %s, without the context of a process.", name);
         return;
     case RECORDED_CARD_NAME:
         say(stream, "Capacity: that of %s, the recorded card, by the profile %s.", name, profile);

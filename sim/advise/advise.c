@@ -160,7 +160,7 @@ static uint64_t capacity_of(const struct advising *self, uint64_t card_bytes,
         {ADVISE_FROM_DRIVER, driver && card->full, card->capacity_bytes},
         {ADVISE_FROM_PRESSURE, out->pressure.least_bytes != 0, out->pressure.least_bytes},
         {ADVISE_FROM_DRIVER, driver, card->capacity_bytes},
-        {ADVISE_FROM_TOTAL, info->capacity_bytes != 0, info->capacity_bytes},
+        {ADVISE_FROM_TOTAL, info->capacity_bytes != 0, recorded_card_usable(info)},
         {ADVISE_FROM_NAME, card->source == RECORDED_CARD_NAME, card_bytes},
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)

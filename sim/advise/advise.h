@@ -152,7 +152,7 @@ enum advise_capacity_from {
     ADVISE_FROM_DRIVER,   /* free bytes at a failed request (recorded_card.h) */
     ADVISE_FROM_PRESSURE, /* a limit that explains the releases; before FROM_DRIVER if the card was
                              not full */
-    ADVISE_FROM_TOTAL,    /* the recorded memory of the card */
+    ADVISE_FROM_TOTAL,    /* the recorded memory of the card, for a process */
     ADVISE_FROM_NAME,     /* the profile of the recorded card */
     ADVISE_FROM_DEFAULT   /* the default profile: the card is not known */
 };

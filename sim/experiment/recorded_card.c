@@ -86,6 +86,18 @@ void recorded_card_spec(const struct trace_info *info, char spec[RECORDED_CARD_S
              profile ? profile : "");
 }
 
+uint64_t recorded_card_usable(const struct trace_info *info)
+{
+    const char *name = sim_profile_of_card(info->card);
+    struct sim_profile profile;
+    name = name ? name : SIM_PROFILE_DEFAULT;
+    if (sim_profile_read(sim_profile_builtin(name), name, &profile, NULL) != AR_OK)
+        return info->capacity_bytes;
+    uint64_t kept_bytes = profile.total_bytes - profile.usable_bytes;
+    return info->capacity_bytes > kept_bytes ? info->capacity_bytes - kept_bytes
+                                             : info->capacity_bytes;
+}
+
 static bool is_asked(const struct ar_spec *device)
 {
     return ar_spec_value(device, "capacity") || ar_spec_value(device, "profile") ||
@@ -105,6 +117,6 @@ enum ar_status recorded_card_find(struct trace_source *source, const struct ar_s
                   : info->capacity_bytes ? RECORDED_CARD_TOTAL
                   : out->profile         ? RECORDED_CARD_NAME
                                          : RECORDED_CARD_UNKNOWN;
-    out->capacity_bytes = info->limit_bytes ? info->limit_bytes : info->capacity_bytes;
+    out->capacity_bytes = info->limit_bytes ? info->limit_bytes : recorded_card_usable(info);
     return info->limit_bytes || source->info.adaptive ? AR_OK : find_failure(source, out, error);
 }

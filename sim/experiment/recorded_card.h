@@ -5,7 +5,8 @@
  * 3. If a request failed and the recording has the free bytes that the driver reported then
  *    (`device_free` in PyTorch's snapshots), the program could have those, the bytes that the
  *    allocator had reserved, and those outside of it. The last such request counts.
- * 4. Else the recorded total of the card counts (Kineto, Nsight Systems, traces of `record`).
+ * 4. Else the recorded total of the card counts (Kineto, Nsight Systems, traces of `record`), without
+ *    what a process cannot have of it.
  * 5. Else a built-in profile of the recorded card's name.
  * 6. Else the card is not known, and the default profile stands in for it.
  *
@@ -42,6 +43,11 @@ enum ar_status recorded_card_find(struct trace_source *source, const struct ar_s
  * default. */
 #define RECORDED_CARD_SPEC_ROOM 96
 void recorded_card_spec(const struct trace_info *info, char spec[RECORDED_CARD_SPEC_ROOM]);
+
+/* What a process can have of the recorded total of the card: without what the profile of that card
+ * keeps from one, or else the default profile, which is mostly its context. 0: no total is
+ * recorded. */
+uint64_t recorded_card_usable(const struct trace_info *info);
 
 /* Follows the reserved bytes of a recording by the text of a note; other notes change nothing. */
 void recorded_reserved_follow(const char *text, uint64_t *reserved_bytes);

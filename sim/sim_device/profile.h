@@ -155,6 +155,9 @@ size_t sim_profile_names(const char **names, size_t most);
  * pages of 2 MiB, 256 GiB in pages of 4 KiB. */
 #define SIM_PAGES_MOST (UINT64_C(1) << 26)
 
+/* The profile of a device without one in its spec. */
+#define SIM_PROFILE_DEFAULT "h100"
+
 /* The name of the built-in profile of a card, by the name that its driver has for it (`card` and
  * `also`; upper and lower case and a first word NVIDIA or AMD do not matter); NULL: none, or the
  * card is not known (""). Of several profiles of one card, the one with the shortest name. */
