@@ -813,10 +813,11 @@ static void note_card(FILE *stream, const struct run_record *record)
             info->name, info->card, here, profile);
     else if (!profile && info->capacity_bytes)
         say(stream,
-            "%s was recorded on %s with %s for a process and runs here on %s: -d sim:capacity=%s is "
+            "%s was recorded on %s with %s for a process and runs here on %s: -d sim:capacity=%s "
+            "is "
             "that memory.",
-            info->name, info->card[0] ? info->card : "a card", AR_SIZE(recorded_card_usable(info)), here,
-            AR_SIZE_EXACT(recorded_card_usable(info)));
+            info->name, info->card[0] ? info->card : "a card", AR_SIZE(recorded_card_usable(info)),
+            here, AR_SIZE_EXACT(recorded_card_usable(info)));
     else if (!profile && info->card[0])
         say(stream,
             "%s was recorded on %s, of which there is no profile, and runs here on %s: give -d "

@@ -21,8 +21,8 @@ struct sim_options {
 };
 
 static const struct ar_option sim_options[] = {
-    {"profile", AR_OPTION_TEXT, offsetof(struct sim_options, profile), SIM_PROFILE_DEFAULT, 0, 0, NULL,
-     "the card: a profile by its name, or a profile's file"},
+    {"profile", AR_OPTION_TEXT, offsetof(struct sim_options, profile), SIM_PROFILE_DEFAULT, 0, 0,
+     NULL, "the card: a profile by its name, or a profile's file"},
     {"capacity", AR_OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 0, 0, NULL,
      "bytes that the process may have, also more than the card has; without it all that the card "
      "has for one"},
