@@ -43,6 +43,7 @@ struct run_record {
     bool passed;
     enum run_end end;
     bool unsupported;            /* NOT_STARTED: the device lacks a feature that the policy needs */
+    bool bad_input;              /* NOT_STARTED: the policy refuses what the workload says */
     char detail[256];            /* unless PLAYED: "crashed: signal 11 (Segmentation fault)"; the
                                     driver's error if it ended the run; else "" */
     uint64_t first_failed_event; /* these three are set if PLAYED and not passed */

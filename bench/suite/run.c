@@ -43,12 +43,13 @@ static void fill_record(struct run_record *record, const struct plan *plan,
     snprintf(record->policy_name, sizeof record->policy_name, "%s", policy->ops->name);
 }
 
-/* The policy or the device could not start: that is a result. */
+/* The policy or the device could not start, or could not follow the workload: that is a result. */
 static void not_started(struct run_record *record, enum ar_status status,
                         const struct ar_error *why)
 {
     record->end = RUN_NOT_STARTED;
     record->unsupported = status == AR_UNSUPPORTED;
+    record->bad_input = status == AR_FORMAT;
     snprintf(record->detail, sizeof record->detail, "not started: %.*s",
              (int)sizeof record->detail - 16,
              why->text[0] ? why->text : "the device has no memory");
@@ -87,7 +88,7 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
     device.catalog = plan->suite->catalog;
     const struct experiment experiment = experiment_of(worker, plan, run, &device);
     enum ar_status status = experiment_run(&experiment, &result, &record->device, error);
-    if (status == AR_REFUSED || status == AR_UNSUPPORTED) {
+    if (status == AR_REFUSED || status == AR_UNSUPPORTED || status == AR_FORMAT) {
         not_started(record, status, error);
         return AR_OK;
     }
@@ -128,7 +129,7 @@ enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run 
         .seed = run->seed,
     };
     enum ar_status status = capacity_find(&experiment, plan_jobs(plan), out, error);
-    if (status == AR_UNSUPPORTED) { /* the others may begin */
+    if (status == AR_UNSUPPORTED || status == AR_FORMAT) { /* the others may begin */
         snprintf(why, why_bytes, "not started: %.240s", error->text);
         return AR_OK;
     }
@@ -143,7 +144,7 @@ struct run_message {
     uint64_t policy, workload, device, repetition, seed; /* which run this is */
     struct trace_info info;
     struct ar_device_props props;
-    uint64_t end, unsupported, passed, cause;
+    uint64_t end, unsupported, bad_input, passed, cause;
     char detail[sizeof((struct run_record *)0)->detail];
     uint64_t first_failed_event, first_failed_bytes;
     struct metric_values metrics;
@@ -178,6 +179,7 @@ static enum ar_status run_pack(const struct plan_run *run, const struct run_reco
         .props = record->device,
         .end = (uint64_t)record->end,
         .unsupported = record->unsupported,
+        .bad_input = record->bad_input,
         .passed = record->passed,
         .cause = (uint64_t)record->cause,
         .first_failed_event = record->first_failed_event,
@@ -221,10 +223,11 @@ static bool is_sound(const struct run_message *result)
     for (int i = 0; i < METRIC_COUNT; i++)
         if ((unsigned)result->metrics.at[i].kind > METRIC_REAL)
             return false;
-    return result->end < RUN_END_COUNT && result->unsupported <= 1 && result->passed <= 1 &&
-           result->cause <= REPLAY_CAUSE_DRIVER && ENDS(info->name) && ENDS(info->recorder) &&
-           ENDS(info->conf) && ENDS(info->card) && ENDS(info->format) && ENDS(result->detail) &&
-           ENDS(result->props.kind) && ENDS(result->props.profile) && ENDS(result->props.costs_of);
+    return result->end < RUN_END_COUNT && result->unsupported <= 1 && result->bad_input <= 1 &&
+           result->passed <= 1 && result->cause <= REPLAY_CAUSE_DRIVER && ENDS(info->name) &&
+           ENDS(info->recorder) && ENDS(info->conf) && ENDS(info->card) && ENDS(info->format) &&
+           ENDS(result->detail) && ENDS(result->props.kind) && ENDS(result->props.profile) &&
+           ENDS(result->props.costs_of);
 }
 
 static bool take_series(const struct plan_run *run, const void *bytes, size_t count)
@@ -246,6 +249,7 @@ static void take_result(const struct run_message *result, struct run_record *rec
     record->device = result->props;
     record->end = (enum run_end)result->end;
     record->unsupported = result->unsupported == 1;
+    record->bad_input = result->bad_input == 1;
     record->passed = result->passed == 1;
     record->cause = (enum replay_cause)result->cause;
     memcpy(record->detail, result->detail, sizeof record->detail);

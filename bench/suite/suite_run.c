@@ -371,15 +371,15 @@ static enum ar_status write_files(struct suite_work *self, struct ar_error *erro
                                (const struct thin_series *const *)self->series, error);
 }
 
-/* If no policy could start on the device there are no results. */
+/* If no policy could start on the device, or none follows the workload, there are no results. */
 static enum ar_status want_one_begun(const struct suite_work *self, struct ar_error *error)
 {
     for (size_t i = 0; i < self->plan.run_count; i++)
-        if (!self->records[i].unsupported)
+        if (!self->records[i].unsupported && !self->records[i].bad_input)
             return AR_OK;
     const struct run_record *first = self->records;
-    return ar_error_set(error, AR_MISSING, "%s with policy %s: %s", first->workload.name,
-                        first->policy_spec, first->detail);
+    return ar_error_set(error, first->bad_input ? AR_FORMAT : AR_MISSING, "%s with policy %s: %s",
+                        first->workload.name, first->policy_spec, first->detail);
 }
 
 /* `quiet`: no table has been printed. */

@@ -79,7 +79,7 @@ static enum ar_status replay(const struct trial_setup *setup, struct trace_sourc
 static bool says_no(enum ar_status status)
 {
     return status == AR_UNSUPPORTED || status == AR_NO_MEMORY || status == AR_REFUSED ||
-           status == AR_INVALID;
+           status == AR_INVALID || status == AR_FORMAT;
 }
 
 /* The time at which the driver's pool can reuse memory depends on the ends of kernels and on

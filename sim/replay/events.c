@@ -505,15 +505,17 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
     return AR_OK;
 }
 
-/* The program changes settings or the limit of its allocator. */
+/* The program changes settings or the limit of its allocator. FORMAT: to what this policy refuses;
+ * another may accept it. */
 static enum ar_status on_change(struct replay *run, const struct trace_event *event,
                                 struct ar_error *error)
 {
     struct ar_error said;
     const char *change = trace_text_of(run->config->source, event->value);
-    return ar_policy_change(run->policy, change, &said) == AR_OK
-               ? AR_OK
-               : replay_bad_input(run, event, said.text, error);
+    if (ar_policy_change(run->policy, change, &said) == AR_OK)
+        return AR_OK;
+    (void)replay_bad_input(run, event, said.text, error);
+    return AR_FORMAT;
 }
 
 static void progress(struct replay *run)

@@ -100,6 +100,16 @@ check one_that_cannot_begin_is_a_row says 'DNF: not started: policy torch: expan
 check the_others_run [ "$status$(grep -cE '^1 +growth ' "$out")" = 01 ]
 refuses none_can_begin 3 'expandable_segments needs virtual memory' run -d sim:profile=bump -p torch:expandable_segments=true -w order_flip --output "$tmp/none"
 check none_can_begin_leaves_nothing [ ! -e "$tmp/none" ]
+# So is one that refuses a note of the workload; the others follow it.
+printf '# allocrig-trace 1\na,0,1048576\n!,settings,bogus_key:7\na,1,1048576\n!,limit,12x\n' >"$tmp/notes.csv"
+run run -d sim -p growth -p torch -w "$tmp/notes.csv"
+check a_refused_note_is_a_row says 'DNF: not started: notes: event 1: policy torch: conf "bogus_key:7": the option is'
+check the_others_follow_it [ "$status$(grep -cE '^1 +growth ' "$out")" = 01 ]
+run capacity -p growth -p torch -w "$tmp/notes.csv"
+check so_it_is_for_capacity says '^- *torch *not started: notes: event 1: policy torch'
+refuses none_follows_it 2 'event 1: policy torch: conf "bogus_key:7"' run -d sim -p torch -w "$tmp/notes.csv"
+sed -i 3d "$tmp/notes.csv"
+refuses a_limit_without_bytes 2 'the note limit,12x: write the bytes' run -d sim -p torch -w "$tmp/notes.csv"
 
 refuses suite_is_a_folder 2 "$tmp: cannot be read: Is a directory" run -d sim "$tmp"
 bad a_section_as_a_key ':3: policies is a section, not a key: write \[policies\], and below it each' '[suite]' 'name = x' 'policies = torch, growth'
