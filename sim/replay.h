@@ -96,9 +96,10 @@ struct replay_result {
 
 /* Replays from the present event of the source to its end. OK also if requests failed: that is the
  * result. Other statuses: invalid input (the error names the event), FORMAT if the policy refuses
- * what a note changes, UNSUPPORTED if `verify` is wanted of a device without memory, CORRUPT if the policy broke its contract, NO_MEMORY if the
- * device has none to touch, fill or read a block, HOST_MEMORY, or that of an observer. Without
- * exact metrics and observers, granted bytes are not compared with those requested. */
+ * what a note changes, UNSUPPORTED if `verify` is wanted of a device without memory, CORRUPT if
+ * the policy broke its contract, NO_MEMORY if the device has none to touch, fill or read a block,
+ * HOST_MEMORY, or that of an observer. Without exact metrics and observers, granted bytes are not
+ * compared with those requested. */
 enum ar_status replay_run(const struct replay_config *config, struct replay_result *result,
                           struct ar_error *error);
 void replay_result_close(struct replay_result *result);

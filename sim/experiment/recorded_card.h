@@ -5,8 +5,8 @@
  * 3. If a request failed and the recording has the free bytes that the driver reported then
  *    (`device_free` in PyTorch's snapshots), the program could have those, the bytes that the
  *    allocator had reserved, and those outside of it. The last such request counts.
- * 4. Else the recorded total of the card counts (Kineto, Nsight Systems, traces of `record`), without
- *    what a process cannot have of it.
+ * 4. Else the recorded total of the card counts, without what a process cannot have of it (Kineto,
+ *    Nsight Systems, traces of `record`).
  * 5. Else a built-in profile of the recorded card's name.
  * 6. Else the card is not known, and the default profile stands in for it.
  *
