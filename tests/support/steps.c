@@ -1,6 +1,7 @@
 #include "tests/support/steps.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "tests/support/plugin_rig.h"
@@ -105,7 +106,7 @@ struct thing *steps_new(struct steps *s)
     return steps_make(s, name);
 }
 
-static uint64_t number(struct steps *s)
+static long double number(struct steps *s)
 {
     static const struct {
         const char *text;
@@ -113,60 +114,72 @@ static uint64_t number(struct steps *s)
     } units[] = {{"KiB", AR_KIB}, {"MiB", AR_MIB}, {"GiB", AR_GIB},
                  {"us", 1000},    {"ms", 1000000}, {"s", 1000000000}};
     char *end;
-    uint64_t value = strtoull(s->at, &end, 10);
+    long double value = strtold(s->at, &end);
     s->at = end;
     for (size_t i = 0; i < COUNT(units); i++)
         if (isalpha((unsigned char)*s->at) && steps_take(s, units[i].text))
-            return value * units[i].factor;
+            return value * (long double)units[i].factor;
     return value;
 }
 
-static uint64_t term(struct steps *s)
+/* Reads a term that is no number: a block or what was set, or a figure. */
+static long double named(struct steps *s)
 {
     char name[NAME];
-    uint64_t result = 0;
-    if (!steps_at_end(s) && isdigit((unsigned char)*s->at))
-        return number(s);
-    if (steps_take(s, "(")) {
-        result = steps_value(s);
-        if (!steps_take(s, ")"))
-            steps_wrong(s, "no ) before \"%s\"", s->at);
-        return result;
-    }
+    uint64_t whole = 0;
+    long double result = 0;
     steps_name(s, name);
     struct thing *thing = steps_find(s, name);
     char *dot = strrchr(name, '.');
     if (thing)
         return thing->value;
-    if (steps_figure(s, name, &result))
+    if (steps_twin_figure(s, name, &result) || steps_rules_figure(s, name, &result))
         return result;
+    if (steps_figure(s, name, &whole))
+        return (long double)whole;
     if (dot && strcmp(dot, ".granted") == 0) {
         *dot = '\0';
         thing = steps_find(s, name);
     }
     if (!thing)
         steps_wrong(s, "there is no %s", name);
-    return thing->block.granted_bytes;
+    return (long double)thing->block.granted_bytes;
 }
 
-static uint64_t product(struct steps *s)
+static long double term(struct steps *s)
 {
-    uint64_t result = term(s);
+    if (!steps_at_end(s) && isdigit((unsigned char)*s->at))
+        return number(s);
+    if (steps_take(s, "-"))
+        return -term(s);
+    if (!steps_take(s, "("))
+        return named(s);
+    long double result = steps_real(s);
+    if (!steps_take(s, ")"))
+        steps_wrong(s, "no ) before \"%s\"", s->at);
+    return result;
+}
+
+static long double product(struct steps *s)
+{
+    long double result = term(s);
     for (;;) {
         if (steps_take(s, "*"))
             result *= term(s);
+        else if (steps_take(s, "//"))
+            result = floorl(result / term(s));
         else if (steps_take(s, "/"))
             result /= term(s);
         else if (steps_take(s, "%"))
-            result %= term(s);
+            result = fmodl(result, term(s));
         else
             return result;
     }
 }
 
-uint64_t steps_value(struct steps *s)
+long double steps_real(struct steps *s)
 {
-    uint64_t result = product(s);
+    long double result = product(s);
     for (;;) {
         if (steps_take(s, "+"))
             result += product(s);
@@ -177,9 +190,57 @@ uint64_t steps_value(struct steps *s)
     }
 }
 
+uint64_t steps_value(struct steps *s)
+{
+    long double result = steps_real(s);
+    if (result < (long double)INT64_MIN || result > (long double)UINT64_MAX ||
+        result != floorl(result))
+        steps_wrong(s, "%.20Lg is no whole number", result);
+    return result < 0 ? (uint64_t)(int64_t)result : (uint64_t)result; /* 0 - 1 is the largest */
+}
+
 uint32_t steps_stream(struct steps *s)
 {
     return (uint32_t)steps_value(s);
+}
+
+/* ---- fields of structs ----------------------------------------------------------------------- */
+
+bool steps_get(const char *name, const struct steps_field *fields, size_t count, const void *base,
+               long double *value)
+{
+    for (size_t i = 0; i < count; i++) {
+        const void *from = (const char *)base + fields[i].offset;
+        uint64_t whole = 0;
+        double real = 0;
+        if (strcmp(name, fields[i].name) != 0)
+            continue;
+        memcpy(fields[i].real ? (void *)&real : &whole, from, fields[i].bytes);
+        *value = fields[i].real ? (long double)real : (long double)whole;
+        return true;
+    }
+    return false;
+}
+
+bool steps_set_field(struct steps *s, const struct steps_field *fields, size_t count, void *base)
+{
+    char name[NAME];
+    if (steps_at_end(s) || strncmp(s->at, "->", 2) == 0)
+        return false;
+    steps_name(s, name);
+    for (size_t i = 0; i < count && steps_take(s, "="); i++) {
+        if (strcmp(name, fields[i].name) != 0) {
+            s->at--; /* at the sign again */
+            continue;
+        }
+        const long double value = steps_real(s);
+        const double real = (double)value;
+        const uint64_t whole = value > 0 ? (uint64_t)value : 0; /* cut, as the rules do */
+        memcpy((char *)base + fields[i].offset, fields[i].real ? (const void *)&real : &whole,
+               fields[i].bytes);
+        return true;
+    }
+    steps_wrong(s, "there is no %s=", name);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -231,11 +292,11 @@ static void set(struct steps *s)
 {
     char name[NAME];
     steps_name(s, name);
-    uint64_t to = steps_value(s);
+    long double to = steps_real(s);
     steps_make(s, name)->value = to;
 }
 
-static bool holds(const char *sign, uint64_t left, uint64_t right)
+static bool holds(const char *sign, long double left, long double right)
 {
     bool equal = left == right && sign[1] == '=';
     return sign[0] == '<'   ? left < right || equal
@@ -248,16 +309,25 @@ static bool holds(const char *sign, uint64_t left, uint64_t right)
 static bool compare(struct steps *s, bool must)
 {
     static const char *const signs[] = {"==", "!=", "<=", ">=", "<", ">"};
-    uint64_t left = steps_value(s);
+    long double left = steps_real(s);
+    if (steps_take(s, "~")) {
+        long double wanted = steps_real(s), allowed = 0;
+        if (!steps_take(s, "within") || (allowed = steps_real(s), 0))
+            steps_wrong(s, "within what?");
+        bool near = fabsl(left - wanted) <= allowed;
+        if (!near && must)
+            steps_wrong(s, "%.20Lg is not within %.6Lg of %.20Lg", left, allowed, wanted);
+        return near;
+    }
     do {
         size_t i = 0;
         while (i < COUNT(signs) && !steps_take(s, signs[i]))
             i++;
         if (i == COUNT(signs))
             steps_wrong(s, "neither an operation nor a comparison");
-        uint64_t right = steps_value(s);
+        long double right = steps_real(s);
         if (!holds(signs[i], left, right) && must)
-            steps_wrong(s, "%" PRIu64 " %s %" PRIu64 " is not so", left, signs[i], right);
+            steps_wrong(s, "%.20Lg %s %.20Lg is not so", left, signs[i], right);
         if (!holds(signs[i], left, right))
             return false;
         left = right;
@@ -282,13 +352,40 @@ static void forget(struct steps *s, size_t first)
     s->word_count = first;
 }
 
+/* The word that the line names next: a new one, or that of the turn before. */
+static size_t word_of(struct steps *s)
+{
+    char name[NAME];
+    size_t word = 0;
+    steps_name(s, name);
+    while (word < s->word_count && strcmp(s->words[word].name, name) != 0)
+        word++;
+    if (word < s->word_count && s->words[word].is_file)
+        unlink(s->words[word].text);
+    if (word == s->word_count) {
+        assert_true(s->word_count < MOST_WORDS);
+        strcpy(s->words[s->word_count++].name, name);
+    }
+    s->words[word].is_file = false;
+    return word;
+}
+
+/* `text NAME REST`: $NAME is the rest of the line. */
+static void set_text(struct steps *s)
+{
+    size_t word = word_of(s);
+    snprintf(s->words[word].text, LINE, "%s", steps_rest(s));
+}
+
 static void run_line(struct steps *s)
 {
     if (steps_take(s, "set"))
         set(s);
+    else if (steps_take(s, "text"))
+        set_text(s);
     else if (steps_take(s, "file_says"))
         file_says(s);
-    else if (!steps_operation(s))
+    else if (!steps_twin_operation(s) && !steps_rules_operation(s) && !steps_operation(s))
         (void)compare(s, true);
     if (!steps_at_end(s))
         steps_wrong(s, "not understood: %s", s->at);
@@ -301,46 +398,39 @@ static void load(struct steps *s, size_t line)
     s->line = line;
     for (const char *from = s->lines[line].text; *from && to < end;) {
         char name[NAME] = "";
-        size_t length = strspn(from + 1, "abcdefghijklmnopqrstuvwxyz_"), i = 0;
+        size_t length = strspn(from + 1, "abcdefghijklmnopqrstuvwxyz_"), i = s->word_count;
         if (*from != '$') {
             *to++ = *from++;
             continue;
         }
         snprintf(name, sizeof name, "%.*s", (int)length, from + 1);
         from += 1 + length;
-        while (i < s->word_count && strcmp(s->words[i].name, name) != 0)
-            i++;
+        for (size_t word = 0; word < s->word_count; word++) /* the last one of that name */
+            if (strcmp(s->words[word].name, name) == 0)
+                i = word;
         *to = '\0';
         const struct thing *thing = steps_find(s, name);
         if (i == s->word_count && !thing)
             steps_wrong(s, "there is no %s", name);
         to += i < s->word_count ? sprintf(to, "%s", s->words[i].text)
-                                : sprintf(to, "%" PRIu64, thing->value);
+                                : sprintf(to, "%.20Lg", thing->value);
     }
     *to = '\0';
     s->at = s->text;
 }
 
 /* Writes the lines after this one that begin with "|" to a file, whose path is $NAME; "\n" is a
- * line end in them too. Returns the last of these lines. */
+ * line end in them too, and after "|=" each blank is. Returns the last of these lines. */
 static size_t file(struct steps *s, size_t line)
 {
     char text[16 * LINE], *to = text;
-    assert_true(s->word_count < MOST_WORDS);
-    char name[NAME];
-    size_t word = 0;
-    steps_name(s, name);
-    while (word < s->word_count && strcmp(s->words[word].name, name) != 0)
-        word++;
-    if (word < s->word_count)
-        unlink(s->words[word].text); /* of the turn before */
-    else
-        strcpy(s->words[s->word_count++].name, name);
+    size_t word = word_of(s);
     for (; line + 1 < s->count && s->lines[line + 1].text[0] == '|'; line++) {
         load(s, line + 1);
-        for (const char *from = s->text + strspn(s->text, "| "); *from; from++) {
+        bool split = s->text[1] == '=';
+        for (const char *from = s->text + strspn(s->text, "|= "); *from; from++) {
             bool line_end = from[0] == '\\' && from[1] == 'n';
-            *to++ = line_end ? '\n' : *from;
+            *to++ = line_end || (split && *from == ' ') ? '\n' : *from;
             from += line_end;
         }
         *to++ = '\n';
@@ -374,7 +464,7 @@ static void run_for(struct steps *s, size_t line, size_t end)
     uint64_t from = steps_value(s), below = steps_value(s),
              step = steps_at_end(s) ? 1 : steps_value(s);
     for (uint64_t i = from; i < below; i += step) {
-        s->things[index].value = i;
+        s->things[index].value = (long double)i;
         steps_run_lines(s, line + 1, end);
     }
 }
@@ -458,21 +548,25 @@ void steps_run_lines(struct steps *s, size_t from, size_t to)
     }
 }
 
+/* `include NAME` stands for the lines of that section. */
 static void read_section(struct steps *s, const char *section)
 {
     char line[LINE];
+    size_t before = s->count;
     bool within = false;
     FILE *file = fopen(s->path, "r");
     assert_non_null(file);
     for (unsigned number = 1; fgets(line, sizeof line, file); number++) {
         assert_non_null(strchr(line, '\n'));
-        char *comment = line[0] == '|' ? NULL : strstr(line, " # ");
+        char *comment = line[strspn(line, " ")] == '|' ? NULL : strstr(line, " # ");
         if (comment)
             *comment = '\0';
         for (size_t length = strlen(line); length && strchr("\n ", line[length - 1]); length--)
             line[length - 1] = '\0';
         if (strncmp(line, "== ", 3) == 0)
             within = strcmp(line + 3, section) == 0;
+        else if (within && strncmp(line + strspn(line, " "), "include ", 8) == 0)
+            read_section(s, line + strspn(line, " ") + 8);
         else if (within && line[0] && line[0] != '#') {
             assert_true(s->count < MOST_LINES);
             s->lines[s->count].number = number;
@@ -480,7 +574,7 @@ static void read_section(struct steps *s, const char *section)
         }
     }
     fclose(file);
-    assert_true(s->count > 0);
+    assert_true(s->count > before);
 }
 
 void steps_run(const char *path, const char *section)
@@ -490,6 +584,8 @@ void steps_run(const char *path, const char *section)
     steps.path = path;
     steps_run_begin();
     steps_learned_begin();
+    steps_twin_begin();
+    steps_rules_begin();
     read_section(&steps, section);
     steps_run_lines(&steps, 0, steps.count);
     forget(&steps, 0);

@@ -105,7 +105,7 @@ static bool figure_of_memory(struct steps *s, const char *name, uint64_t *value)
     else if (s->device && strcmp(name, "now") == 0)
         *value = s->device->ops->now(s->device);
     else if (s->device && strncmp(name, "mark_ns.", 8) == 0 && steps_find(s, name + 8))
-        *value = s->device->ops->mark_ns(s->device, steps_find(s, name + 8)->value);
+        *value = s->device->ops->mark_ns(s->device, (uint64_t)steps_find(s, name + 8)->value);
     else if (s->device && strcmp(name, "idle") == 0)
         *value = s->device->ops->idle_at(s->device);
     else if (s->device && strcmp(name, "capacity") == 0)
@@ -365,7 +365,8 @@ static void free_one(struct steps *s, struct thing *thing, uint32_t of)
 {
     thing->live = false;
     if (s->device && !s->pinned)
-        s->device->ops->used(s->device, thing->value, thing->block.granted_bytes, of, ++s->event);
+        s->device->ops->used(s->device, (uint64_t)thing->value, thing->block.granted_bytes, of,
+                             ++s->event);
     enum ar_status status = ar_policy_free(s->policy, &thing->block, of);
     if (!status)
         check(s);

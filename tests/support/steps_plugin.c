@@ -105,7 +105,7 @@ static void step_alloc(struct steps *s)
                              : child.rig->malloc((ssize_t)bytes, words.card, words.stream);
     thing->value = (uint64_t)(uintptr_t)block;
     if (steps_take(s, "->"))
-        steps_is_equal(s, thing->value, steps_value(s));
+        steps_is_equal(s, (uint64_t)thing->value, steps_value(s));
     else if (!block)
         steps_wrong(s, "no memory");
 }

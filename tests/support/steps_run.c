@@ -194,6 +194,7 @@ static void helps(struct steps *s)
 static void run(struct steps *s)
 {
     const struct wanted wanted = read_wanted(s);
+    steps_twin_begin(); /* figures are of this run */
     last.row_count = last.sample_count = 0;
     last.there = true;
     if (wanted.fake)
@@ -229,32 +230,24 @@ static bool metric_figure(const char *name, bool millionths, uint64_t *value)
     return false;
 }
 
-#define FIELD(type, name)                                                                          \
-    {                                                                                              \
-#name, offsetof(struct type, name), sizeof(((struct type *)0)->name)                       \
-    }
-
-static const struct field {
-    const char *name;
-    size_t offset, bytes;
-} of_rows[] = {FIELD(replay_row, event),
-               FIELD(replay_row, id),
-               FIELD(replay_row, requested_bytes),
-               FIELD(replay_row, granted_bytes),
-               FIELD(replay_row, segment),
-               FIELD(replay_row, offset),
-               FIELD(replay_row, granted_total_bytes),
-               FIELD(replay_row, reserved_bytes)},
-  of_samples[] = {FIELD(replay_sample, time_ns),
-                  FIELD(replay_sample, weight),
-                  FIELD(replay_sample, live_bytes),
-                  FIELD(replay_sample, reserved_bytes),
-                  FIELD(replay_sample, physical_bytes),
-                  FIELD(replay_sample, free_bytes),
-                  FIELD(replay_sample, largest_free_block_bytes)};
+static const struct steps_field of_rows[] = {FIELD(replay_row, event),
+                                             FIELD(replay_row, id),
+                                             FIELD(replay_row, requested_bytes),
+                                             FIELD(replay_row, granted_bytes),
+                                             FIELD(replay_row, segment),
+                                             FIELD(replay_row, offset),
+                                             FIELD(replay_row, granted_total_bytes),
+                                             FIELD(replay_row, reserved_bytes)},
+                                of_samples[] = {FIELD(replay_sample, time_ns),
+                                                FIELD(replay_sample, weight),
+                                                FIELD(replay_sample, live_bytes),
+                                                FIELD(replay_sample, reserved_bytes),
+                                                FIELD(replay_sample, physical_bytes),
+                                                FIELD(replay_sample, free_bytes),
+                                                FIELD(replay_sample, largest_free_block_bytes)};
 
 /* row.3.FIELD: of `base`, an array of `count` elements. */
-static bool element(const char *name, const struct field *fields, size_t field_count,
+static bool element(const char *name, const struct steps_field *fields, size_t field_count,
                     const void *base, size_t count, size_t bytes, uint64_t *value)
 {
     char *dot;
@@ -295,13 +288,13 @@ static void read_trace(struct steps *s)
     info = source->info;
 }
 
-static const struct field of_trace[] = {FIELD(trace_info, allocs), FIELD(trace_info, probes),
-                                        FIELD(trace_info, streams), FIELD(trace_info, steps)};
+static const struct steps_field of_trace[] = {FIELD(trace_info, allocs), FIELD(trace_info, probes),
+                                              FIELD(trace_info, streams), FIELD(trace_info, steps)};
 
-static const struct field of_gen[] = {
-    {"live", offsetof(struct gen_rig_sums, live_bytes), 8},
-    {"peak_live", offsetof(struct gen_rig_sums, peak_live_bytes), 8},
-    {"outside", offsetof(struct gen_rig_sums, outside_bytes), 8},
+static const struct steps_field of_gen[] = {
+    {"live", offsetof(struct gen_rig_sums, live_bytes), 8, false},
+    {"peak_live", offsetof(struct gen_rig_sums, peak_live_bytes), 8, false},
+    {"outside", offsetof(struct gen_rig_sums, outside_bytes), 8, false},
     FIELD(gen_rig_sums, events),
     FIELD(gen_rig_sums, allocs),
     FIELD(gen_rig_sums, probes),
@@ -340,57 +333,58 @@ static bool gen_figure(const char *name, uint64_t *value)
     return true;
 }
 
-static const struct field of_capacity[] = {FIELD(capacity_result, live_peak_bytes),
-                                           FIELD(capacity_result, first_pass_bytes),
-                                           FIELD(capacity_result, safe_bytes),
-                                           FIELD(capacity_result, no_flush_bytes),
-                                           FIELD(capacity_result, no_retry_bytes),
-                                           FIELD(capacity_result, runs),
-                                           FIELD(capacity_result, gap_count)},
-                          of_gaps[] = {FIELD(capacity_gap, from_bytes),
-                                       FIELD(capacity_gap, to_bytes)},
-                          of_explained[] = {FIELD(explain_result, event),
-                                            FIELD(explain_result, id),
-                                            FIELD(explain_result, bytes),
-                                            FIELD(explain_result, step),
-                                            FIELD(explain_result, kind),
-                                            FIELD(explain_result, totals.live_bytes),
-                                            FIELD(explain_result, ladder.again),
-                                            FIELD(explain_result, ladder.obtainable_bytes),
-                                            FIELD(explain_result, ladder.cached_bytes),
-                                            FIELD(explain_result, ladder.same_bytes),
-                                            FIELD(explain_result, ladder.other_bytes),
-                                            {"servable_none",
-                                             offsetof(struct explain_result, servable_bytes), 8},
-                                            FIELD(explain_result, capacity_bytes),
-                                            FIELD(explain_result, limit_bytes),
-                                            FIELD(explain_result, free_blocks),
-                                            FIELD(explain_result, free_block_bytes),
-                                            FIELD(explain_result, largest_free_block_bytes),
-                                            FIELD(explain_result, largest_same_bytes),
-                                            FIELD(explain_result, largest_other_bytes),
-                                            FIELD(explain_result, stretch_blocks),
-                                            FIELD(explain_result, stretch_live_bytes),
-                                            FIELD(explain_result, pinning_block_count),
-                                            FIELD(explain_result, live_peak_bytes),
-                                            FIELD(explain_result, rerun_count),
-                                            FIELD(explain_result, pool_limit_bytes),
-                                            FIELD(explain_result, pool_limit_passes),
-                                            FIELD(explain_result, can_trim),
-                                            FIELD(explain_result, more_capacity_bytes)},
-                          of_pins[] = {FIELD(explain_pinning_block, bytes),
-                                       FIELD(explain_pinning_block, event),
-                                       FIELD(explain_pinning_block, age_events),
-                                       FIELD(explain_pinning_block, age_bytes),
-                                       FIELD(explain_pinning_block, free_bytes),
-                                       FIELD(explain_pinning_block, in_stretch)},
-                          of_indices[] = {FIELD(explain_indices, external),
-                                          FIELD(explain_indices, unusable),
-                                          FIELD(explain_indices, fragmentation)};
+static const struct steps_field of_capacity[] = {FIELD(capacity_result, live_peak_bytes),
+                                                 FIELD(capacity_result, first_pass_bytes),
+                                                 FIELD(capacity_result, safe_bytes),
+                                                 FIELD(capacity_result, no_flush_bytes),
+                                                 FIELD(capacity_result, no_retry_bytes),
+                                                 FIELD(capacity_result, runs),
+                                                 FIELD(capacity_result, gap_count)},
+                                of_gaps[] = {FIELD(capacity_gap, from_bytes),
+                                             FIELD(capacity_gap, to_bytes)},
+                                of_explained[] = {FIELD(explain_result, event),
+                                                  FIELD(explain_result, id),
+                                                  FIELD(explain_result, bytes),
+                                                  FIELD(explain_result, step),
+                                                  FIELD(explain_result, kind),
+                                                  FIELD(explain_result, totals.live_bytes),
+                                                  FIELD(explain_result, ladder.again),
+                                                  FIELD(explain_result, ladder.obtainable_bytes),
+                                                  FIELD(explain_result, ladder.cached_bytes),
+                                                  FIELD(explain_result, ladder.same_bytes),
+                                                  FIELD(explain_result, ladder.other_bytes),
+                                                  {"servable_none",
+                                                   offsetof(struct explain_result, servable_bytes),
+                                                   8, false},
+                                                  FIELD(explain_result, capacity_bytes),
+                                                  FIELD(explain_result, limit_bytes),
+                                                  FIELD(explain_result, free_blocks),
+                                                  FIELD(explain_result, free_block_bytes),
+                                                  FIELD(explain_result, largest_free_block_bytes),
+                                                  FIELD(explain_result, largest_same_bytes),
+                                                  FIELD(explain_result, largest_other_bytes),
+                                                  FIELD(explain_result, stretch_blocks),
+                                                  FIELD(explain_result, stretch_live_bytes),
+                                                  FIELD(explain_result, pinning_block_count),
+                                                  FIELD(explain_result, live_peak_bytes),
+                                                  FIELD(explain_result, rerun_count),
+                                                  FIELD(explain_result, pool_limit_bytes),
+                                                  FIELD(explain_result, pool_limit_passes),
+                                                  FIELD(explain_result, can_trim),
+                                                  FIELD(explain_result, more_capacity_bytes)},
+                                of_pins[] = {FIELD(explain_pinning_block, bytes),
+                                             FIELD(explain_pinning_block, event),
+                                             FIELD(explain_pinning_block, age_events),
+                                             FIELD(explain_pinning_block, age_bytes),
+                                             FIELD(explain_pinning_block, free_bytes),
+                                             FIELD(explain_pinning_block, in_stretch)},
+                                of_indices[] = {FIELD(explain_indices, external),
+                                                FIELD(explain_indices, unusable),
+                                                FIELD(explain_indices, fragmentation)};
 
 /* NAME.FIELD or NAME.N.FIELD of one struct, or of an array of them. */
-static bool one(const char *name, const char *prefix, const struct field *fields, size_t count,
-                const void *base, uint64_t *value)
+static bool one(const char *name, const char *prefix, const struct steps_field *fields,
+                size_t count, const void *base, uint64_t *value)
 {
     char text[NAME];
     size_t length = strlen(prefix);

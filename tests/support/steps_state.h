@@ -11,7 +11,7 @@ enum { MOST_LINES = 256, MOST_THINGS = 1200, MOST_WORDS = 16, LINE = 256, NAME =
 /* What a name stands for: a number, or a block or ticket with its address or value. */
 struct thing {
     char name[NAME];
-    uint64_t value;
+    long double value; /* exact for whole numbers of 64 bits */
     struct ar_policy_block block;
     struct ar_backing_ticket ticket;
     uint32_t stream; /* of the request */
@@ -59,7 +59,9 @@ bool steps_at_end(struct steps *s);
 bool steps_take(struct steps *s, const char *text);
 void steps_name(struct steps *s, char name[NAME]);
 const char *steps_rest(struct steps *s);
-/* A value; the thing that a name stands for, which is there, or is made. */
+/* A value that may be a fraction, and one that must be whole; the thing that a name stands for,
+ * which is there, or is made. */
+long double steps_real(struct steps *s);
 uint64_t steps_value(struct steps *s);
 uint32_t steps_stream(struct steps *s);
 struct thing *steps_thing(struct steps *s);
@@ -109,3 +111,34 @@ bool steps_plugin_operation(struct steps *s);
 bool steps_plugin_figure(const char *name, uint64_t *value);
 void steps_plugin_run(struct steps *s, size_t from, size_t to);
 void steps_fork_run(struct steps *s, size_t from, size_t to);
+
+/* Fields of a struct by name, to fill in and to read: {FIELD(type, member), ..}. */
+struct steps_field {
+    const char *name;
+    size_t offset, bytes;
+    bool real; /* a double */
+};
+#define STEPS_FIELD(name, type, member)                                                            \
+    {                                                                                              \
+        name, offsetof(struct type, member), sizeof(((struct type *)0)->member),                   \
+            _Generic(((struct type *)0)->member, double                                            \
+                     : true, default                                                               \
+                     : false)                                                                      \
+    }
+#define FIELD(type, member) STEPS_FIELD(#member, type, member)
+/* False: there is no such field. */
+bool steps_get(const char *name, const struct steps_field *fields, size_t count, const void *base,
+               long double *value);
+#define STEPS_GET(name, fields, base, value) steps_get(name, fields, COUNT(fields), base, value)
+/* Reads FIELD=VALUE, an end of which "->" and the end of the line are; false: it is not there. */
+bool steps_set_field(struct steps *s, const struct steps_field *fields, size_t count, void *base);
+
+/* steps_twin.c: scenarios of `twin`. A figure may read its arguments, "(..)", from the line. */
+bool steps_twin_operation(struct steps *s);
+bool steps_twin_figure(struct steps *s, const char *name, long double *value);
+void steps_twin_begin(void);
+
+/* steps_rules.c: the rules of the twin's sizes. */
+bool steps_rules_operation(struct steps *s);
+bool steps_rules_figure(struct steps *s, const char *name, long double *value);
+void steps_rules_begin(void);

@@ -1,82 +1,9 @@
-/* Scenarios of a twin: figures that can be derived by hand, pinning blocks, cards, refusals. */
+/* What scenarios of a twin (tests/steps/twin*) cannot say: structs that no file makes, a part of
+ * the test, what a part offers, the sentence of a failure. */
 #include "bench/report/twin_page.h"
+#include "sim/twin/twin.h"
 #include "tests/support/test.h"
-#include "tests/support/twin_rig.h"
 
-TEST(a_buffer_has_its_owner)
-{
-    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
-    assert_int_equal(result.outcome, TWIN_PASSED);
-    assert_int_equal(result.phase_count, 2 + 9);
-    twin_rig_check(&result);
-    assert_int_equal(twin_rig_bytes(&result, 1, 0, "a/buffer"), 100 * AR_MIB);
-    assert_int_equal(twin_rig_bytes(&result, 1, 0, "b/buffer"), 3 * AR_MIB);
-    assert_int_equal(twin_rig_bytes(&result, 1, 0, "p/context"), 500 * AR_MIB);
-    assert_int_equal(twin_rig_bytes(&result, 1, 0, "p/pages"), AR_MIB); /* outside: whole pages */
-    for (size_t i = 0; i < result.owner_count; i++)
-        if (strcmp(result.owners[i].name, "b/buffer") == 0)
-            assert_int_equal(result.owners[i].kind, TWIN_OWNER_OUTSIDE);
-    assert_int_equal(twin_card_at(&result, 1, 0)->used_bytes, 604 * AR_MIB);
-    assert_int_equal(twin_rig_bytes(&result, 2, 0, "p/cached"), 100 * AR_MIB);
-    assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes, 504 * AR_MIB);
-    double drift;
-    assert_true(twin_drift(&result, 2, 0, 0, &drift));
-    assert_true(drift == 0);
-}
-
-TEST(memory_runs_out)
-{
-    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
-    assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
-    assert_int_equal(result.failure.phase, 1);
-    assert_int_equal(result.failure.bytes, 2 * AR_GIB);
-    assert_int_equal(result.failure.cause, REPLAY_CAUSE_CAPACITY);
-    assert_string_equal(result.owners[result.failure.owner].name, "b/buffer");
-    assert_string_equal(result.failure.why,
-                        "b.load: 2.000 GiB of b/buffer do not fit on card 0, 524.0 MiB are free");
-    twin_rig_check(&result);
-}
-
-/* A block at the address of one that was freed is the one that pins. */
-TEST(pinning_blocks_are_the_present_ones)
-{
-    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
-    twin_rig_check(&result);
-    size_t found = 0;
-    for (size_t i = 0; i < result.pin_count; i++) {
-        const char *owner = result.owners[result.pins[i].owner].name;
-        assert_string_not_equal(owner, result.pins[i].phase > 2 ? "a/buffer" : "");
-        if (result.pins[i].phase + 1 < result.phase_count)
-            continue;
-        found++;
-        /* The segment of 20 MiB has 13 free bytes for two blocks; that of d has none. */
-        assert_int_equal(result.pins[i].keeps_bytes, 13 * AR_MIB / 2);
-    }
-    assert_int_equal(found, 2);
-}
-
-/* Segments that grow by pages have no free bytes; the most kept bytes come first. */
-TEST(pinning_blocks_are_in_order)
-{
-    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
-    size_t last = result.pin_count - 4;
-    static const char *const order[] = {"b/buffer", "c/buffer", "d/buffer", "a/buffer"};
-    for (size_t i = 0; i < 4; i++)
-        assert_string_equal(result.owners[result.pins[last + i].owner].name, order[i]);
-}
-
-TEST(a_process_ends)
-{
-    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
-    twin_rig_check(&result);
-    assert_int_equal(result.outcome, TWIN_PASSED);
-    assert_string_equal(result.phases[1].text, "p.end");
-    assert_string_equal(result.phases[2].text, "b.load");
-    assert_int_equal(twin_card_at(&result, 1, 0)->used_bytes, 0);
-    assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes, 6 * AR_GIB + 500 * AR_MIB);
-}
-
-/* A request that the card could serve without the context of the process: the card is too small. */
 /* The rest in pieces would serve this request alone: who holds the card is said first. */
 TEST(other_processes_before_pieces)
 {
@@ -94,86 +21,6 @@ TEST(other_processes_before_pieces)
     result.failure.others_bytes = 25 * AR_MIB;
     twin_answer_failure(NULL, &result, text, sizeof text);
     assert_non_null(strstr(text, "fails: free memory is in pieces that are too small"));
-}
-
-TEST(a_context_is_no_cause)
-{
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "7700MiB", false}}},
-        {"buffer", "b", "p", {{"bytes", "200MiB", false}, {"where", "outside", false}}},
-    };
-    const struct {
-        const char *start;
-        enum replay_cause cause;
-    } cases[] = {{"a.load", REPLAY_CAUSE_CAPACITY}, {"b.load, a.load", REPLAY_CAUSE_CAPACITY}};
-    for (size_t i = 0; i < 2; i++) {
-        struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                         .process_count = 1,
-                                         .device = "sim:capacity=8GiB",
-                                         .start = cases[i].start};
-        CLOSED(twin_result_close) struct twin_result result;
-        twin_rig_run(&scenario, parts, 2, &result);
-        assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
-        assert_int_equal(result.failure.cause, cases[i].cause);
-    }
-}
-
-TEST(blocks_pin_their_segments)
-{
-    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
-    twin_rig_check(&result);
-    /* Both are in one segment of 20 MiB. */
-    const struct twin_pin *pin = &result.pins[result.pin_count - 1];
-    assert_int_equal(pin->phase, 3);
-    assert_int_equal(pin->segment_bytes, 20 * AR_MIB);
-    assert_int_equal(pin->keeps_bytes, 16 * AR_MIB);
-    assert_int_equal(pin->bytes, 4 * AR_MIB);
-    assert_int_equal(twin_phase_find(&result, pin->born.stage, pin->born.cycle, pin->born.place),
-                     1);
-    assert_string_equal(result.owners[pin->owner].name, "b/buffer");
-    assert_int_equal(twin_residue(twin_rank_at(&result, 3, 0)), 20 * AR_MIB);
-}
-
-TEST(cards_with_the_same_processes_are_the_same)
-{
-    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
-    twin_rig_check(&result);
-    assert_int_equal(result.card_count, 8);
-    assert_int_equal(result.rank_count, 9);
-    assert_int_equal(result.ranks[7].rank, 7);
-    assert_int_equal(result.ranks[8].process, 1);
-    for (unsigned card = 0; card < 8; card++)
-        assert_int_equal(twin_card_at(&result, 1, card)->used_bytes,
-                         AR_GIB + 100 * AR_MIB + (card ? 0 : 114 * AR_MIB));
-}
-
-TEST(wrong_scenarios_are_refused)
-{
-    const struct ar_spec_pair bytes = {"bytes", "64MiB", false},
-                              weights = {"weights", "1GiB", false};
-    const struct twin_part_setup parts[] = {
-        {.name = "a",
-         .ops = twin_part_find("buffer"),
-         .process = "p",
-         .options = {.pairs = &bytes, .pair_count = 1}},
-        {.name = "t",
-         .ops = twin_part_find("trainer"),
-         .process = "p",
-         .options = {.pairs = &weights, .pair_count = 1}},
-    };
-    EACH_ROW (row, 1) {
-        const struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                               .process_count = 1,
-                                               .parts = parts,
-                                               .part_count = 2,
-                                               .start = row.field[0]};
-        CLOSED(twin_result_close) struct twin_result result;
-        struct ar_error error = {""};
-        enum ar_status status = twin_run(&scenario, &result, &error);
-        assert_int_equal(status, row.field[1] ? AR_INVALID : AR_OK);
-        if (row.field[1])
-            assert_string_equal(error.text, row.field[1]);
-    }
 }
 
 TEST(parts_and_processes_are_checked)
@@ -222,72 +69,75 @@ TEST(parts_and_processes_are_checked)
     }
 }
 
-TEST(pinned_memory_of_the_host_ends)
+/* A part of the test: 30 MiB are cached, then empty_cache is called while a region is open. */
+static enum ar_status trims_act(struct twin_part *self, const struct twin_call *call, bool *more,
+                                struct ar_error *error)
 {
-    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
-    twin_rig_check(&result);
-    assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
-    assert_int_equal(result.failure.cause, REPLAY_CAUSE_PINNED);
-    assert_true(result.failure.pinned);
-    assert_string_equal(result.failure.why,
-                        "b.load: 600.0 MiB of b/buffer do not fit into the host "
-                        "memory that can be pinned, 1.500 GiB");
-    assert_int_equal(twin_rank_at(&result, 0, 0)->pinned_bytes, AR_GIB);
+    const struct twin_region region = {.kind = TWIN_REGION_POOL, .tag = "weights"};
+    struct twin_block block, inside;
+    (void)call, (void)more;
+    twin_alloc_for(self, 30 * AR_MIB, "cached", &block);
+    twin_free(self, &block);
+    enum ar_status status = twin_region_begin(self, &region, error);
+    if (status != AR_OK)
+        return status;
+    twin_alloc_for(self, 40 * AR_MIB, "inside", &inside);
+    twin_trim(self);
+    twin_region_end(self);
+    twin_figure(self, "reserved", (double)twin_pool_state(self).reserved_bytes / AR_MIB);
+    return AR_OK;
 }
 
-TEST(long_schedules_keep_some_cycles)
+static void check_trim(const char *policy, double mib)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
+    static const struct ar_option options[] = {{0}};
+    static const struct twin_action actions[] = {{"go", NULL, "runs the test", 0, 0}, {0}};
+    static const struct twin_part_ops trims = {.kind = "trims",
+                                               .summary = "test",
+                                               .options = options,
+                                               .values_bytes = 1,
+                                               .part_bytes = sizeof(struct twin_part),
+                                               .actions = actions,
+                                               .act = trims_act};
+    const struct twin_process_setup process = {.name = "p", .policy = policy};
+    const struct twin_part_setup part = {.name = "t", .ops = &trims, .process = "p"};
+    struct twin_scenario scenario = {.device = "sim:profile=h100",
+                                     .processes = &process,
                                      .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "a.load",
-                                     .cycle = "b.load, b.free",
-                                     .cycles = 1000,
-                                     .cycles_kept = 100};
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "4MiB", false}}},
-        {"buffer", "b", "p", {{"bytes", "40MiB", false}}},
-    };
+                                     .parts = &part,
+                                     .part_count = 1,
+                                     .start = "t.go"};
     CLOSED(twin_result_close) struct twin_result result;
-    double drift;
-    twin_rig_run(&scenario, parts, 2, &result);
-    twin_rig_check(&result);
-    /* The first ten cycles, and every tenth. */
-    assert_int_equal(result.phase_count, 1 + 2 * (10 + 99));
-    assert_int_not_equal(twin_phase_find(&result, TWIN_CYCLE, 9, 1), SIZE_MAX);
-    assert_int_equal(twin_phase_find(&result, TWIN_CYCLE, 11, 1), SIZE_MAX);
-    assert_int_not_equal(twin_phase_find(&result, TWIN_CYCLE, 1000, 1), SIZE_MAX);
-    assert_true(twin_drift(&result, 1, 0, 10, &drift));
-    assert_true(drift == 0);
+    assert_ok(twin_run(&scenario, &result, &test_error));
+    assert_int_equal(result.figure_count, 1);
+    assert_true(result.figures[0].value == mib);
 }
 
-/* The block of `s` is born in cycle 29, which the result leaves out. */
-TEST(a_pinning_block_knows_a_phase_that_was_left_out)
+/* pytorch/pytorch#158152: empty_cache does nothing inside of use_mem_pool; from 2.13 on it does. */
+TEST(release_inside_of_a_pool)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "s.load",
-                                     .cycle = "x.load, x.free, s.free, s.load, x.load, x.free",
-                                     .cycles = 30,
-                                     .cycles_kept = 10};
-    const struct part_text parts[] = {
-        {"buffer", "s", "p", {{"bytes", "2MiB", false}}},
-        {"buffer", "x", "p", {{"bytes", "4MiB", false}}},
-    };
-    CLOSED(twin_result_close) struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
-    assert_int_equal(twin_phase_find(&result, TWIN_CYCLE, 29, 3), SIZE_MAX);
-    size_t found = 0;
-    for (size_t i = 0; i < result.pin_count; i++) {
-        const struct twin_pin *pin = &result.pins[i];
-        if (result.phases[pin->phase].place == 0 && pin->bytes == 2 * AR_MIB) {
-            assert_string_equal(pin->born.text, "s.load");
-            assert_int_equal(pin->born.stage, TWIN_CYCLE);
-            assert_int_equal(pin->born.cycle, 29);
-            assert_int_equal(pin->born.place, 3);
-            found++;
+    check_trim("torch:version=2.11", 30 + 40);
+    check_trim("torch:version=2.13", 40);
+    check_trim("torch", 40);
+}
+
+TEST(the_page_knows_the_option_of_the_cache)
+{
+    const struct twin_part_ops *ops = twin_part_find("engine");
+    EACH_ROW (row, 3) {
+        CLOSED(ar_spec_close) struct ar_spec spec = spec_of(row.field[0]);
+        void *values = calloc(1, ops->values_bytes);
+        assert_non_null(values);
+        assert_int_equal(
+            ar_options_read(ops->options, &spec.links[0], "engine", values, &test_error), AR_OK);
+        assert_string_equal(ops->cache_option(values), row.field[1]);
+        struct twin_what_if what;
+        size_t changes = 0;
+        while (ops->what_if(values, changes, &what)) {
+            assert_true(what.option || what.action);
+            changes++;
         }
+        assert_int_equal(changes, cases_number(&row, 2));
+        free(values);
     }
-    assert_true(found > 0);
 }

@@ -1,6 +1,5 @@
-/* What `twin` does around its runs: policies with a key, the changes of a scenario, trials with a
- * journal, comparisons with reported figures, and the search for the largest cache. */
-#include <math.h>
+/* What `twin` does around its runs: policies with a key, trials with a journal, changes without
+ * host memory. Its answers are in tests/steps/twin_study. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,7 +7,6 @@
 #include "tests/support/scarce.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
-#include "tests/support/writing.h"
 
 #define SMALL "tests/golden/data/twin/small.ini"
 
@@ -93,206 +91,6 @@ TEST(changes_need_host_memory)
     twin_study_close(&study, false);
 }
 
-TEST(changes_come_from_what_is_there)
-{
-    CLOSED(scenario_close) struct scenario text = read_scenario(SMALL);
-    struct twin_study study;
-    assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
-    const struct twin_page *page = &study.page;
-    assert_int_equal(page->cache_count, 0);
-    assert_string_equal(page->whatifs[0].text, "rl.empty_cache before kv.load");
-    assert_true(fabs(page->whatifs[0].peak_saved - 3340 * (double)AR_MIB) < 0.5);
-    for (size_t i = 0; i < page->whatif_count; i++) {
-        assert_true(page->whatifs[i].passes);
-        /* the pool is empty before kv.load's end of the first cycle only */
-        assert_null(strstr(page->whatifs[i].text, "sleep"));
-    }
-    twin_study_close(&study, false);
-
-    /* A policy without these options offers none of them. */
-    assert_ok(scenario_set(&text, "rl", "policy", "greedy", &test_error));
-    assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
-    for (size_t i = 0; i < study.page.whatif_count; i++)
-        assert_null(strstr(study.page.whatifs[i].text, "policy"));
-    twin_study_close(&study, false);
-}
-
-TEST(reported_figures_are_compared)
-{
-    CLOSED(scenario_close) struct scenario text = read_scenario(SMALL);
-    struct twin_study study;
-    assert_ok(scenario_set(&text, "kv", "bytes", "5.5GiB", &test_error));
-    assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
-    assert_false(study.page.has_whatifs);
-    const struct twin_page_reported *at = study.page.reported;
-    assert_true(at[0].agrees);
-    assert_true(at[1].known && at[1].agrees); /* 13.28 for 12.8 GiB: 3.8 % */
-    assert_true(fabs(at[1].part - 0.0376) < 0.001);
-    assert_true(at[3].agrees && at[5].agrees && at[6].agrees && at[7].agrees);
-    twin_study_close(&study, false);
-
-    text.tolerance = 0.01;
-    assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
-    assert_true(study.page.reported[1].known && !study.page.reported[1].agrees);
-    twin_study_close(&study, false);
-
-    /* Figures of a step that fails are those at the failure; of later ones there are none. */
-    assert_ok(scenario_set(&text, "kv", "bytes", "14GiB", &test_error));
-    assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
-    assert_true(study.page.reported[1].known && !study.page.reported[1].agrees);
-    assert_false(study.page.reported[2].known);
-    assert_string_equal(study.page.reported[7].ours, "out of memory");
-    assert_false(study.page.reported[7].agrees);
-    twin_study_close(&study, false);
-}
-
-static bool has_change(const struct twin_page *page, const char *words, double *peak_saved)
-{
-    for (size_t i = 0; i < page->whatif_count; i++)
-        if (strstr(page->whatifs[i].text, words)) {
-            *peak_saved = page->whatifs[i].peak_saved;
-            return true;
-        }
-    return false;
-}
-
-/* The scenario of a text, run with changes. */
-static void study_text(const char *text, struct scenario *scenario, struct twin_study *study)
-{
-    struct temporary_file file = temporary_file(text);
-    *scenario = read_scenario(file.path);
-    unlink(file.path);
-    assert_ok(twin_study_run(scenario, true, NULL, study, &test_error));
-}
-
-TEST(orders_are_changed)
-{
-    CLOSED(scenario_close) struct scenario scenario;
-    struct twin_study study;
-    double saved = 0;
-    study_text("[machine]\ncard = sim:profile=h100\n[process p]\n[buffer a]\nbytes = 4GiB\n"
-               "[buffer b]\nbytes = 4GiB\n[buffer driver]\nbytes = 1GiB\nwhere = outside\n"
-               "[schedule]\nstart = driver.load\ncycle = a.load, b.load, a.free, b.free\n"
-               "cycles = 2\n",
-               &scenario, &study);
-    assert_true(has_change(&study.page, "a.free before b.load", &saved));
-    assert_true(fabs(saved - 4 * (double)AR_GIB) < 0.5);
-    assert_true(has_change(&study.page, "a.free before b.load, a.load before a.free", &saved));
-    /* Two releases keep their order, and the driver's memory stays. */
-    assert_false(has_change(&study.page, "b.free before a.free", &saved));
-    assert_false(has_change(&study.page, "driver.free", &saved));
-    twin_study_close(&study, false);
-}
-
-/* Pinning blocks share a row if all that it says is true of each: owner, bytes, phase and tag. */
-TEST(pinning_blocks_that_differ_have_a_row_each)
-{
-    struct temporary_file trace =
-        temporary_file("# allocrig-trace 1\na,0,2097152\na,1,4194304\na,2,2097152\na,3,4194304\n"
-                       "f,0\nm,t.train\nf,1\na,4,2097152\nm,t.train\n");
-    struct scenario scenario;
-    struct twin_study study;
-    struct capture capture;
-    char text[400];
-    snprintf(text, sizeof text,
-             "[machine]\ncard = sim:capacity=8GiB\n[process p]\n[program t]\nworkload = %s\n"
-             "[buffer b]\nbytes = 8GiB\n[schedule]\ncycles = 2\ncycle = t.play train\n"
-             "end = b.load\n",
-             trace.path);
-    study_text(text, &scenario, &study);
-    assert_ok(twin_page_print(capture_begin(&capture), &study.page, &test_error));
-    FREED char *page = capture_end(&capture);
-    if (!strstr(page, "\n 4.0       1  2.000  t/train  cycle 2, t.play train  -"
-                      "\n 4.0       1  2.000  t/train  cycle 1, t.play train  -"
-                      "\n 4.0       1  4.000  t/train  cycle 1, t.play train  -\n"))
-        fail_msg("%s", page);
-    twin_study_close(&study, false);
-    scenario_close(&scenario);
-    unlink(trace.path);
-}
-
-/* Streams can be merged only if there are several. */
-TEST(streams_are_merged)
-{
-    static const char *const workloads[] = {"workloads/data/side_streams.default.csv.gz",
-                                            "linear_ramp"};
-    for (int i = 0; i < 2; i++) {
-        char text[400];
-        snprintf(text, sizeof text,
-                 "[machine]\ncard = sim:profile=h100\n[process p]\n[trainer t]\nworkload = %s\n"
-                 "[schedule]\ncycle = t.train\ncycles = 2\n",
-                 workloads[i]);
-        CLOSED(scenario_close) struct scenario scenario;
-        struct twin_study study;
-        double saved = 0;
-        study_text(text, &scenario, &study);
-        assert_int_equal(has_change(&study.page, "its streams merged into one", &saved), !i);
-        twin_study_close(&study, false);
-    }
-}
-
-static enum twin_outcome outcome_with(const struct scenario *text, double fraction)
-{
-    struct scenario edited;
-    struct twin_study study;
-    char value[16];
-    snprintf(value, sizeof value, "%.2f", fraction);
-    assert_ok(scenario_copy(text, &edited, &test_error));
-    assert_ok(scenario_set(&edited, "rollout", "gpu_memory_utilization", value, &test_error));
-    assert_ok(twin_study_run(&edited, false, NULL, &study, &test_error));
-    enum twin_outcome outcome = study.result.outcome;
-    twin_study_close(&study, false);
-    scenario_close(&edited);
-    return outcome;
-}
-
-/* What the search says is so: the value passes and the next one does not. From below, and from
- * above. */
-TEST(the_largest_cache_is_found)
-{
-    static const char *const begins[] = {"0.6", "0.99"};
-    CLOSED(scenario_close)
-    struct scenario text = read_scenario("workloads/scenarios/colocated.ini");
-    double safe[2];
-    for (int i = 0; i < 2; i++) {
-        struct twin_study study;
-        assert_ok(scenario_set(&text, "rollout", "gpu_memory_utilization", begins[i], &test_error));
-        assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
-        assert_int_equal(study.page.cache_count, 1);
-        const struct twin_page_cache *cache = &study.page.caches[0];
-        assert_string_equal(cache->option, "gpu_memory_utilization");
-        safe[i] = cache->safe;
-        assert_true(cache->blocks > 0 && fabs(cache->tokens - 16 * cache->blocks) < 0.5);
-        assert_true(fabs(cache->tried - cache->safe - 0.01) < 1e-9);
-        assert_true(cache->why[0] != '\0');
-        twin_study_close(&study, false);
-    }
-    assert_true(fabs(safe[0] - safe[1]) < 1e-9);
-    assert_int_equal(outcome_with(&text, safe[0]), TWIN_PASSED);
-    assert_int_not_equal(outcome_with(&text, safe[0] + 0.01), TWIN_PASSED);
-
-    /* By bytes. */
-    struct twin_study study;
-    assert_ok(scenario_set(&text, "rollout", "kv_cache_memory", "10GiB", &test_error));
-    assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
-    assert_string_equal(study.page.caches[0].option, "kv_cache_memory");
-    assert_true(study.page.caches[0].is_bytes);
-    assert_true(study.page.caches[0].safe > 60 * (double)AR_GIB);
-    double step = floor((double)study.result.total_bytes / 200 / (double)AR_MIB) * (double)AR_MIB;
-    assert_true(study.page.caches[0].tried - study.page.caches[0].safe == step);
-    twin_study_close(&study, false);
-
-    /* By number: in steps of a hundredth, up to four times as many and one step. */
-    assert_ok(scenario_set(&text, "rollout", "kv_cache_memory", "0", &test_error));
-    assert_ok(scenario_set(&text, "rollout", "num_gpu_blocks_override", "2399", &test_error));
-    assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
-    assert_string_equal(study.page.caches[0].option, "num_gpu_blocks_override");
-    assert_false(study.page.caches[0].is_bytes);
-    assert_true(study.page.caches[0].safe == (4 * 2399 / 23 + 1) * 23);
-    assert_true(study.page.caches[0].blocks == study.page.caches[0].safe);
-    twin_study_close(&study, false);
-}
-
 static uint64_t key_after(const char *workload, const char *content)
 {
     char text[400];
@@ -326,20 +124,4 @@ TEST(files_are_part_of_the_journal)
     assert_true(key_after(workload.path, "# allocrig-trace 1\na,0,1048576\n") == first);
     assert_true(key_after(workload.path, "# allocrig-trace 1\na,0,2097152\n") != first);
     unlink(workload.path);
-}
-
-/* The tags of a trainer's blocks outlive its workload, which ends with the run. */
-TEST(tags_of_pinning_blocks_stay)
-{
-    CLOSED(scenario_close) struct scenario scenario;
-    struct twin_study study;
-    size_t tags = 0;
-    study_text("[machine]\ncard = sim:profile=h100\n[process p]\n[trainer t]\nlayers = 4\n"
-               "weights = 1000MiB\noptimizer = 300MiB\nactivations = 3GiB\n"
-               "[schedule]\nstart = t.load\ncycle = t.train, t.offload weights, t.onload\n",
-               &scenario, &study);
-    for (size_t i = 0; i < study.result.pin_count; i++)
-        tags += study.result.pins[i].tag && strlen(study.result.pins[i].tag) < 100;
-    assert_true(tags > 0);
-    twin_study_close(&study, false);
 }
