@@ -293,6 +293,16 @@ static bool begins_any(const struct message_text *text, const char *words, size_
     return false;
 }
 
+/* Whether the number is the size of a chunk in TensorFlow's dump: "next 12 of size 4096". */
+static bool is_chunk(const struct message_text *text, size_t at)
+{
+    static const char size[] = "ofsize";
+    at -= message_text_ends(text, size, at) ? strlen(size) : 0;
+    while (at > 0 && is_digit(text->chars[at - 1]))
+        at--;
+    return message_text_ends(text, "next", at) || message_text_ends(text, "chunks", at);
+}
+
 #define REQUEST_REACH 4000 /* characters between a failure and its request */
 
 void message_text_request(const struct message_text *text, size_t failure,
@@ -318,7 +328,7 @@ void message_text_request(const struct message_text *text, size_t failure,
         bool named = hex    ? last_of(text, "size", at, 5)
                      : unit ? last_of(text, asks, at, 32) > last_of(text, others, at, 32) &&
                                   !begins_any(text, others, end)
-                            : last_of(text, sizes, at, 18);
+                            : last_of(text, sizes, at, 18) && !is_chunk(text, at);
         if (!said && !named)
             continue;
         if (!unit)

@@ -7,7 +7,10 @@
 
 #include "sim/explain/message_text.h"
 
-#define LABEL_GAP 24 /* the most characters between a label and its number */
+#define LABEL_GAP   24 /* the most characters between a label and its number */
+#define DEVICE_MOST 12 /* the most characters of a device, as in memory_allocated('cuda:1') */
+
+#define CARD_MOST (UINT64_C(1) << 42) /* no card has more: such a figure has another unit */
 
 /* Longer labels first. */
 static const struct label {
@@ -56,13 +59,23 @@ static int unit_in(const char *label, size_t length)
     return -1;
 }
 
+/* The length of a device after a label: (0), (), ('cuda:1'). A size in brackets is none. */
+static size_t device_length(const struct message_text *text, size_t at)
+{
+    struct message_figure size;
+    size_t length = text->chars[at] == '(' ? strcspn(text->chars + at, ")") : 0;
+    return length && length < DEVICE_MOST && unit_in(text->chars + at, length) < 0 &&
+                   message_text_size(text, at + 1, &size) == MESSAGE_NOWHERE
+               ? length + 1
+               : 0;
+}
+
 /* The number after a label. Code that prints counters is no number: it has braces. */
 static size_t read_value(const struct message_text *text, size_t at, int unit,
                          struct message_figure *figure)
 {
     size_t begin = at;
-    if (strncmp(text->chars + at, "(0)", 3) == 0 || strncmp(text->chars + at, "()", 2) == 0)
-        at += text->chars[at + 1] == '0' ? 3 : 2;
+    at += device_length(text, at);
     for (; at < text->count && at - begin < LABEL_GAP; at++) {
         char c = text->chars[at];
         if (strchr("{}/*+;", c))
@@ -106,6 +119,19 @@ static void read_deepspeed(const struct message_text *text, struct message *self
     }
 }
 
+/* Whether a label's device, if it has one, is that of the record, which `at` and `end` have. */
+static bool is_same_device(const struct message_text *text, size_t at, struct message *self)
+{
+    size_t length = device_length(text, at), known = self->end - self->at;
+    bool same = !length || !known ||
+                (length == known && memcmp(text->chars + at, text->chars + self->at, known) == 0);
+    if (length) {
+        self->at = at;
+        self->end = at + length;
+    }
+    return same;
+}
+
 /* `unit`: of numbers without one, as a power of two; 0: bytes. */
 static void read_label(const struct message_text *text, size_t at, const struct label *label,
                        int unit, struct message *self)
@@ -130,9 +156,10 @@ static void read_label(const struct message_text *text, size_t at, const struct 
     bool after = strchr(",;)/.", text->chars[end]) != NULL;
     if (!after || !message_text_size_before(text, at, &figure))
         end = read_value(text, end, unit, &figure);
-    if (end == MESSAGE_NOWHERE || !figure.known)
+    if (end == MESSAGE_NOWHERE || !figure.known || figure.bytes > CARD_MOST)
         return;
-    if (self->figures[name].known) /* of another moment, or another device */
+    if (!is_same_device(text, at + strlen(label->words), self) ||
+        self->figures[name].known) /* of another moment */
         memset(self->figures, 0, sizeof self->figures);
     self->figures[name] = figure;
     if (label->table && name == MESSAGE_FIGURE_ALLOCATED && text->chars[end] == '|' &&
@@ -143,7 +170,7 @@ static void read_label(const struct message_text *text, size_t at, const struct 
 bool message_read_printed(const struct message_text *text, struct message *self)
 {
     struct message record = {0};
-    int unit = message_text_has(text, "memory(mb)") ? 20 : 0;
+    int unit = message_text_has(text, "memory(mb)|") ? 20 : 0; /* Megatron's line */
     for (size_t at = 0; at < text->count; at++) {
         const struct label *label = strchr("anrgmoic", text->chars[at]) ? label_at(text, at) : NULL;
         if (!label)
