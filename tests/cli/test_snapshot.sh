@@ -30,6 +30,11 @@ for name in graphs.default side_streams.default streams_prefetch tape_small; do
     quietly "$ALLOCRIG" convert "$tmp/again.pickle" "$tmp/2.trace"
     check "comes_back_$name" [ "$(grep -v '^#' "$tmp/1.trace" | sha256sum)" = "$(grep -v '^#' "$tmp/2.trace" | sha256sum)" ]
 done
+# Changes of the settings and of the limit are annotations.
+sed -e '60i !,settings,max_split_size_mb:80' -e '80i !,settings,' -e '90i !,limit,1073741824' "$tmp/1.trace" >"$tmp/changed.trace"
+quietly "$ALLOCRIG" convert "$tmp/changed.trace" "$tmp/again.pickle"
+quietly "$ALLOCRIG" convert "$tmp/again.pickle" "$tmp/2.trace"
+check changes_come_back [ "$(grep -v '^# name' "$tmp/changed.trace" | sha256sum)" = "$(grep -v '^# name' "$tmp/2.trace" | sha256sum)" ]
 # The same program, recorded once, as a CSV and as a snapshot: times of completions apart, the same events.
 events() { # FILE
     grep -v -e '^[#t]' -e '^!,final' "$1" | sha256sum

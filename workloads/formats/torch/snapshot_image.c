@@ -67,19 +67,36 @@ enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint3
     return status;
 }
 
-enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
-                                 uint16_t device, uint64_t time_us, struct ar_error *error)
+static enum ar_status annotate(struct snapshot_image *self, const char *name, const char *stage,
+                               uint16_t device, uint64_t time_us, struct ar_error *error)
 {
-    struct snapshot_words words;
     struct snapshot_annotation annotation = {
         .time_us = time_us, .entry = self->entry_count, .device = device};
-    snapshot_words_of(label, keys, &words);
-    AR_TRY(snapshot_tag(self, words.name, &annotation.name, error));
-    AR_TRY(snapshot_tag(self, words.stage, &annotation.stage, error));
+    AR_TRY(snapshot_tag(self, name, &annotation.name, error));
+    AR_TRY(snapshot_tag(self, stage, &annotation.stage, error));
     AR_TRY_MEMORY(
         AR_ARRAY_ADD(self->annotations, self->annotation_count, self->annotation_room, annotation),
         error, "a snapshot");
     return AR_OK;
+}
+
+enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
+                                 uint16_t device, uint64_t time_us, struct ar_error *error)
+{
+    struct snapshot_words words;
+    snapshot_words_of(label, keys, &words);
+    return annotate(self, words.name, words.stage, device, time_us, error);
+}
+
+enum ar_status snapshot_add_change(struct snapshot_image *self, const char *note, uint64_t time_us,
+                                   struct ar_error *error)
+{
+    char name[SNAPSHOT_CHANGE_BYTES];
+    snapshot_change_name(note, self->conf, name);
+    if (strncmp(note, "settings,", 9) == 0)
+        (void)snprintf(self->conf, sizeof self->conf, "%s", note + 9);
+    AR_TRY(annotate(self, name, "START", 0, time_us, error));
+    return annotate(self, name, "END", 0, time_us, error);
 }
 
 static enum ar_status collect_made(struct snapshot_image *self, struct ar_error *error)

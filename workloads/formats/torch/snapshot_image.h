@@ -86,7 +86,7 @@ struct snapshot_image {
     bool recorded;
     bool sizes_known; /* recorded, but with the granted bytes of each block */
     char name[128];   /* of the trace; the file name of frames made from tags */
-    char conf[512];   /* the allocator's settings in PyTorch's syntax */
+    char conf[512];   /* the allocator's settings in PyTorch's syntax, at the end */
 };
 
 void snapshot_image_close(struct snapshot_image *self);
@@ -99,6 +99,10 @@ enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snap
 /* Adds a mark with its label and its unknown keys after the entries so far. HOST_MEMORY. */
 enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
                                  uint16_t device, uint64_t time_us, struct ar_error *error);
+/* The same for a note on a change of the settings ("settings,NEW"), which are `conf` from then on,
+ * or of the limit ("limit,BYTES"). */
+enum ar_status snapshot_add_change(struct snapshot_image *self, const char *note, uint64_t time_us,
+                                   struct ar_error *error);
 /* The number of a tag in entries and blocks. */
 enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
                             struct ar_error *error);

@@ -250,3 +250,12 @@ void snapshot_words_of(const char *label, const char *keys, struct snapshot_word
             (void)snprintf(stage, sizeof stage, "%s", stages[i].stage);
     memcpy(out->stage, stage, sizeof stage);
 }
+
+void snapshot_change_name(const char *note, const char *conf, char out[SNAPSHOT_CHANGE_BYTES])
+{
+    const char *value = strchr(note, ',') + 1;
+    if (field_begins_with(note, "limit,"))
+        (void)snprintf(out, SNAPSHOT_CHANGE_BYTES, CHANGE_OF_LIMIT "%s", value);
+    else
+        (void)snprintf(out, SNAPSHOT_CHANGE_BYTES, CHANGE_OF_SETTINGS "%s" ARROW "%s", conf, value);
+}

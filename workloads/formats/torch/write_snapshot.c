@@ -168,6 +168,8 @@ static enum ar_status on_note(struct making *self, const struct request_moment *
     if (request_note(moment->text, "final_segment", numbers, 4) &&
         ar_map_put(&self->end_pools, numbers[0], numbers[3]))
         return no_memory(error);
+    if (trace_is_change(moment->event))
+        return snapshot_add_change(&self->image, moment->text, moment->time_ns / 1000, error);
     if (request_note(moment->text, "annotate", numbers, 1))
         return add_annotation(self, moment, numbers[0], error);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
