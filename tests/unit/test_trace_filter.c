@@ -80,6 +80,23 @@ TRACE_TEST(changes_of_the_allocator_are_kept)
                             "!,limit,5\nf,0\nm,step\n");
 }
 
+/* Each repetition begins with the settings and the limit of the start. */
+TRACE_TEST(a_repetition_begins_with_the_settings_of_the_start)
+{
+    const struct trace_filter_options twice = {.repeat = 2};
+    trace_rig_filtered(*state,
+                       HEAD "# conf: a:1\n# limit: 9\na,0,8\n!,settings,expandable_segments:True\n"
+                            "!,limit,7\n",
+                       &twice,
+                       HEAD "# conf: a:1\n# limit: 9\na,0,8\n!,settings,expandable_segments:True\n"
+                            "!,limit,7\nf,0\n!,settings,a:1,expandable_segments:False\n!,limit,9\n"
+                            "a,1,8\n!,settings,expandable_segments:True\n!,limit,7\n");
+    trace_rig_filtered(*state, HEAD "!,settings,b:2\na,0,8\n", &twice,
+                       HEAD "!,settings,b:2\na,0,8\nf,0\n!,settings,\n!,settings,b:2\na,1,8\n");
+    trace_rig_filtered(*state, HEAD "a,0,8\n!,limit,7\n", &twice,
+                       HEAD "a,0,8\n!,limit,7\nf,0\n!,limit,0\na,1,8\n!,limit,7\n");
+}
+
 /* A part of a recording begins with all changes before it: each resets some settings only. */
 TRACE_TEST(a_part_of_a_recording_begins_with_the_changes_before_it)
 {

@@ -6,7 +6,8 @@
  * 3. If only steps are left out of a recording, the result is a recording too: the state of the
  *    recorded allocator at the start of the part comes first, as notes, and includes pending
  *    blocks.
- * 4. At the end of each repetition but the last, the remaining blocks are freed. */
+ * 4. At the end of each repetition but the last, the remaining blocks are freed, and settings and a
+ *    limit that were changed in it return to those of the start. */
 #include "workloads/trace/filter.h"
 
 #include <inttypes.h>
@@ -288,6 +289,8 @@ struct filter {
     uint64_t source_ns, origin_ns;  /* the source's time; now, and at the start of the part */
     bool inside;                    /* within the requested steps */
     bool splits;                    /* a completion followed a free request */
+    /* A note of this repetition changed the limit; the settings; `expandable_segments` of them. */
+    bool new_limit, new_settings, new_ranges;
 };
 
 static enum ar_status block_at(struct filter *filter, uint32_t slot, struct filter_block **block,
@@ -449,6 +452,32 @@ static enum ar_status take_kernel(struct filter *filter, struct trace_event even
     return trace_rewrite_kernel(&filter->base, filter->source, event, NULL, &names, error);
 }
 
+static void note_change(struct filter *filter, const char *text)
+{
+    bool limit = *text == 'l';
+    filter->new_limit |= limit;
+    filter->new_settings |= !limit;
+    filter->new_ranges |= strstr(text, "expandable_segments") != NULL;
+}
+
+/* Expandable segments stay as they are until a text names them. */
+static enum ar_status return_to_start(struct filter *filter, struct ar_error *error)
+{
+    const struct trace_info *info = &filter->source->info;
+    bool ranges = filter->new_ranges && !strstr(info->conf, "expandable_segments");
+    char text[sizeof info->conf + 64];
+    if (filter->new_settings) {
+        snprintf(text, sizeof text, "settings,%s%s%s", info->conf,
+                 ranges && info->conf[0] ? "," : "", ranges ? "expandable_segments:False" : "");
+        AR_TRY(trace_rewrite_note(&filter->base, text, error));
+    }
+    snprintf(text, sizeof text, "limit,%" PRIu64, info->limit_bytes);
+    if (filter->new_limit)
+        AR_TRY(trace_rewrite_note(&filter->base, text, error));
+    filter->new_limit = filter->new_settings = filter->new_ranges = false;
+    return AR_OK;
+}
+
 static enum ar_status take_other(struct filter *filter, const struct trace_event *given,
                                  struct ar_error *error)
 {
@@ -464,6 +493,8 @@ static enum ar_status take_other(struct filter *filter, const struct trace_event
         event.value = filter->time_ns = filter->time_base_ns + event.value - filter->origin_ns;
     if (keep && (event.kind == TRACE_RECORD || event.kind == TRACE_WAIT))
         AR_TRY(recorded_bit(filter, &event, &keep, error));
+    if (keep && trace_is_change(&event))
+        note_change(filter, trace_text_of(filter->source, event.value));
     if (keep && event.kind == TRACE_KERNEL && event.attributes)
         return take_kernel(filter, event, error);
     return keep ? emit(filter, event, NULL, error) : AR_OK;
@@ -620,6 +651,7 @@ static enum ar_status filter_fill(struct trace_rewrite *self, struct ar_error *e
                 return AR_OK;
             filter->round++;
             status = each_left(filter, end_with, error);
+            AR_THEN(status, return_to_start(filter, error));
             AR_THEN(status, begin_round(filter, error));
             count = 0;
         }
@@ -636,7 +668,7 @@ static enum ar_status filter_restart(struct trace_rewrite *self, struct ar_error
 {
     struct filter *filter = (struct filter *)self;
     filter->next_id = filter->round = 0;
-    filter->splits = false;
+    filter->splits = filter->new_limit = filter->new_settings = filter->new_ranges = false;
     filter->time_ns = 0;
     if (filter->recorded)
         memset(filter->recorded, 0, TRACE_EVENT_LIMIT / 8);
