@@ -4,10 +4,10 @@
  * the prediction is compared with running the generator itself. An argument: how many draws for
  * each. */
 #include "allocators/base/rng.h"
+#include "bench/report/run_output.h"
 #include "sim/advise/advise.h"
 #include "tests/support/amount.h"
 #include "tests/support/experiment_rig.h"
-#include "tests/support/snapshot_runs.h"
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
