@@ -125,16 +125,6 @@ static void buddy_stats(const struct ar_policy *base, struct ar_policy_stats *ou
     out->count.failures = self->failures;
 }
 
-static uint64_t buddy_servable(const struct ar_policy *base, enum ar_policy_effort effort)
-{
-    const struct buddy *self = (const struct buddy *)base;
-    uint64_t largest = heap_largest(&self->heap, 0);
-    uint64_t releasable = self->base.totals.releasable_bytes;
-    if (effort < AR_POLICY_EFFORT_TRIM || releasable <= largest)
-        return largest;
-    return UINT64_C(1) << (63 - __builtin_clzll(releasable));
-}
-
 static void buddy_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     heap_walk(&((const struct buddy *)base)->heap, false, visit, argument);
@@ -215,6 +205,5 @@ const struct ar_policy_ops buddy_policy = {
     .values_bytes = sizeof(struct buddy_values),
     .create = buddy_create,
     AR_POLICY_HOOKS(buddy),
-    .servable = buddy_servable,
     .trim = buddy_trim,
 };
