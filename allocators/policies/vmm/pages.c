@@ -481,10 +481,27 @@ static uint32_t make_room(struct vmm *self, const struct ar_policy_request *requ
     return 0;
 }
 
+/* A run may begin or end inside a handle, whose other pages are then of no use to it. If a request
+ * failed and the memory under all free blocks would do, unmaps all of it. */
+static bool unmapped_all(struct vmm *self, const struct ar_policy_request *request, uint64_t bytes)
+{
+    uint64_t needed = ar_size_round_up(bytes, self->page_bytes);
+    if (request->may_fail)
+        needed += self->outside_growth;
+    uint64_t releasable = self->base.totals.releasable_bytes;
+    if (self->fault || !releasable || obtainable(self) + releasable < needed)
+        return false;
+    vmm_drain(self);
+    (void)reclaim(self, UINT64_MAX);
+    return !self->fault;
+}
+
 uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request,
                        enum vmm_kind kind, uint64_t bytes)
 {
     uint32_t piece = make_room(self, request, kind, bytes);
+    if (!piece && unmapped_all(self, request, bytes))
+        piece = make_room(self, request, kind, bytes);
     vmm_destroy_kept(self, 0);
     return piece;
 }

@@ -34,7 +34,8 @@
  * 6. When the device has no more memory, or the limit is reached, handles that lie wholly under
  *    free blocks are unmapped and mapped where they are needed, unchanged or made anew in another
  *    size. No more is moved than the request needs, so in a program that repeats itself the free
- *    blocks settle where it needs them.
+ *    blocks settle where it needs them. If that fails because the run cuts a handle in two, all
+ *    that can be unmapped is, and the request is tried again.
  * 7. First the policy waits for blocks whose free is requested but that other streams still use,
  *    the oldest first, because they may become a free block that is large enough. The work that
  *    used a handle under a free block may still run too. A wait for all work of a stream would
