@@ -210,10 +210,10 @@ struct ar_policy_ops {
      * fragmentation are wrong. The conformance test requests so many bytes, and more. This and
      * `stats` change only by calls to the policy, not with time.
      *
-     * EFFORT_TRIM does not count what the limit of the policy (limit - reserved bytes) still allows
-     * it to obtain, and no request above both together may be served. A policy that rounds requests
-     * up to classes returns the largest class that its free bytes and the rest of the limit hold
-     * together, but at most its free bytes. */
+     * EFFORT_TRIM: let F be the free bytes that can be released, and R what the limit still allows
+     * (ar_policy_rest). Return at most F, or the largest free block if that is more. A request above
+     * the answer + R must be refused; one over mapped pages may be up to two pages larger. With
+     * classes of sizes the answer is the smaller one of F and the largest class within F + R. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */
@@ -400,6 +400,13 @@ AR_API void *ar_policy_new(const struct ar_policy_context *context, const struct
 static inline uint64_t ar_policy_limit(const struct ar_policy_common *values)
 {
     return values->limit_bytes ? values->limit_bytes : UINT64_MAX;
+}
+
+/* What the limit still allows the policy to obtain, for `servable`; 0 if there is no limit. */
+static inline uint64_t ar_policy_rest(const struct ar_policy *self, uint64_t limit_bytes)
+{
+    bool limited = limit_bytes != UINT64_MAX && limit_bytes > self->totals.reserved_bytes;
+    return limited ? limit_bytes - self->totals.reserved_bytes : 0;
 }
 
 /* At the end of alloc: fills in the block and counts it. */

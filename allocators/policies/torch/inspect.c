@@ -189,11 +189,18 @@ uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effo
     uint64_t bytes = largest_usable(self);
     if (effort >= AR_POLICY_EFFORT_WAIT && self->base.totals.pending_bytes)
         bytes = largest_after_waiting(self);
+    if (self->settings.has_divisions)
+        bytes = torch_largest_request(&self->settings, bytes);
     if (effort < AR_POLICY_EFFORT_TRIM)
         return bytes;
     uint64_t released_bytes = self->base.totals.releasable_bytes;
     if (self->divides && self->last_arena[0] != UINT32_MAX)
         released_bytes = torch_tight_servable(self, self->arenas[self->last_arena[0]]);
+    if (self->settings.has_divisions) {
+        uint64_t together = released_bytes + ar_policy_rest(base, self->allowed_bytes);
+        together = torch_largest_request(&self->settings, together);
+        released_bytes = released_bytes < together ? released_bytes : together;
+    }
     return released_bytes > bytes ? released_bytes : bytes;
 }
 

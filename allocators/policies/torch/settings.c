@@ -304,16 +304,33 @@ static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)
     return step ? (bytes + step - 1) / step * step : floor * 2;
 }
 
-uint64_t torch_round_divided(const struct torch_settings *settings, uint64_t bytes)
+/* The number of steps to a doubling for requests of so many bytes; at most 1: none. */
+static uint64_t divisions_of(const struct torch_settings *settings, uint64_t bytes)
 {
     unsigned log = floor_log2(bytes | 1); /* a recording may have requests of 0 bytes */
     unsigned slot = log < 20 ? 0 : log - 20;
     if (slot >= TORCH_DIVISION_INTERVALS)
         slot = TORCH_DIVISION_INTERVALS - 1;
     uint64_t divisions = settings->divisions[slot];
-    if (divisions > 1 && bytes > TORCH_MIN_BLOCK_BYTES * divisions)
+    return bytes > TORCH_MIN_BLOCK_BYTES * divisions ? divisions : 0;
+}
+
+uint64_t torch_round_divided(const struct torch_settings *settings, uint64_t bytes)
+{
+    uint64_t divisions = divisions_of(settings, bytes);
+    if (divisions > 1)
         return round_by_divisions(bytes, divisions);
     return ar_size_round_up(bytes, TORCH_MIN_BLOCK_BYTES);
+}
+
+uint64_t torch_largest_request(const struct torch_settings *settings, uint64_t bytes)
+{
+    uint64_t divisions = bytes ? divisions_of(settings, bytes) : 0;
+    if (divisions <= 1)
+        return bytes;
+    uint64_t floor = UINT64_C(1) << floor_log2(bytes);
+    uint64_t step = floor >> floor_log2(divisions);
+    return step ? bytes / step * step : floor;
 }
 
 uint64_t torch_device_request(const struct torch_settings *settings, uint64_t rounded_bytes)

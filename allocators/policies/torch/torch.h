@@ -299,6 +299,8 @@ static inline uint64_t torch_round(const struct torch_settings *settings, uint64
     return ar_size_round_up(bytes, TORCH_MIN_BLOCK_BYTES);
 }
 uint64_t torch_device_request(const struct torch_settings *settings, uint64_t rounded_bytes);
+/* With divisions: the largest request that is rounded to at most so many bytes. */
+uint64_t torch_largest_request(const struct torch_settings *settings, uint64_t bytes);
 
 /* segments.c: blocks */
 bool torch_grow_blocks(struct torch *self, uint32_t wanted);
