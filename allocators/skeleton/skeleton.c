@@ -42,11 +42,23 @@ struct skeleton {
     struct ar_policy_stats counted; /* its counters only */
 };
 
+/* Rule 1, in three functions: the bytes of a class, the class of a request, and the largest class
+ * of at most `bytes` (1 or more). */
+static uint64_t class_bytes(unsigned class)
+{
+    return UINT64_C(1) << class;
+}
+
 static unsigned class_of(const struct skeleton *self, uint64_t bytes)
 {
     if (bytes < self->least_bytes)
         bytes = self->least_bytes;
     return bytes == 1 ? 0 : 64 - (unsigned)__builtin_clzll(bytes - 1);
+}
+
+static unsigned class_within(uint64_t bytes)
+{
+    return 63 - (unsigned)__builtin_clzll(bytes);
 }
 
 /* ---- the list of a class --------------------------------------------------------------------- */
@@ -81,7 +93,7 @@ static uint32_t pop(struct skeleton *self, unsigned class)
 static enum ar_status skeleton_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct skeleton *self = (struct skeleton *)base;
-    while (self->cached_classes && ar_policy_free_bytes(&base->totals) > keep_bytes) {
+    while (base->totals.releasable_bytes && ar_policy_free_bytes(&base->totals) > keep_bytes) {
         uint32_t index = pop(self, (unsigned)__builtin_ctzll(self->cached_classes));
         const struct ar_range_node *segment = &self->segments.nodes[index];
         AR_TRY(ar_backing_segment_free(self->backing, segment->address));
@@ -100,7 +112,7 @@ static enum ar_status obtain(struct skeleton *self, uint64_t bytes, uint64_t *ad
         enum ar_status status = AR_REFUSED;
         if (bytes <= self->limit_bytes - self->base.totals.reserved_bytes)
             status = ar_backing_segment_alloc(self->backing, bytes, address);
-        if (status != AR_REFUSED || tries == 1 || !self->cached_classes)
+        if (status != AR_REFUSED || tries == 1 || !self->base.totals.releasable_bytes)
             return status;
         self->counted.count.flushes++;
         self->counted.count.retries++;
@@ -114,7 +126,7 @@ static enum ar_status obtain(struct skeleton *self, uint64_t bytes, uint64_t *ad
 /* Adds a segment to the list of a class. */
 static enum ar_status fill_class(struct skeleton *self, unsigned class)
 {
-    uint64_t bytes = UINT64_C(1) << class;
+    uint64_t bytes = class_bytes(class);
     uint64_t address;
     if (!ar_range_pool_reserve(&self->segments, 1))
         return AR_HOST_MEMORY; /* before anything has changed */
@@ -174,19 +186,23 @@ static void skeleton_stats(const struct ar_policy *base, struct ar_policy_stats 
     *out = self->counted;
     out->totals = base->totals;
     if (self->cached_classes)
-        out->largest_free_block_bytes = UINT64_C(1) << (63 - __builtin_clzll(self->cached_classes));
+        out->largest_free_block_bytes =
+            class_bytes(63 - (unsigned)__builtin_clzll(self->cached_classes));
 }
 
-/* Optional; needed because of rule 3: a request that the cache cannot serve releases all of it, so
- * with EFFORT_TRIM the free bytes serve the largest class that they contain. */
+/* Optional; needed because of rule 3: a request that the cache cannot serve releases all of it. With
+ * EFFORT_TRIM it is served if its class is within the free bytes and the rest of the limit. */
 static uint64_t skeleton_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
+    const struct skeleton *self = (const struct skeleton *)base;
     struct ar_policy_stats stats;
     skeleton_stats(base, &stats);
     uint64_t free_bytes = ar_policy_free_bytes(&base->totals);
     if (effort < AR_POLICY_EFFORT_TRIM || !free_bytes)
         return stats.largest_free_block_bytes;
-    return UINT64_C(1) << (63 - __builtin_clzll(free_bytes));
+    uint64_t together =
+        class_bytes(class_within(free_bytes + ar_policy_rest(base, self->limit_bytes)));
+    return together < free_bytes ? together : free_bytes;
 }
 
 /* Required. Every reserved range, in the order of addresses. */
@@ -220,7 +236,7 @@ static enum ar_status skeleton_validate(const struct ar_policy *base, struct ar_
             return ar_policy_broken(base, "the bit of a class is wrong", class, error);
         for (uint32_t at = self->cached[class]; at; at = self->segments.nodes[at].next) {
             const struct ar_range_node *segment = &self->segments.nodes[at];
-            if (segment->extra || segment->bytes != UINT64_C(1) << class)
+            if (segment->extra || segment->bytes != class_bytes(class))
                 return ar_policy_broken(base, "a cached segment is used or of another class",
                                         segment->address, error);
             cached_bytes += segment->bytes;

@@ -64,9 +64,11 @@ finds() { # NAME SED_SCRIPT SENTENCE
 if [ -x "$tests/test_conformance" ]; then
     finds an_idle_trim_is_found '/^static enum ar_status mine_trim/,/^}/s/^    while (/    while (keep_bytes \&\& /' \
         'all blocks are free, and trim(0) leaves [0-9]* releasable bytes'
-    finds a_missing_servable_is_found '/\.servable = /d' 'returns 4194304, the limit allows 0 more, and 4194305 bytes are served, without the hook'
-    finds a_servable_that_is_too_large_is_found 's/(63 - __builtin_clzll(free_bytes))/(64 - __builtin_clzll(free_bytes))/' \
+    finds a_missing_servable_is_found '/\.servable = /d' 'returns [0-9]*, the limit allows [0-9]* more, and [0-9]* bytes are served, without the hook'
+    finds a_servable_that_is_too_large_is_found 's/class_within(free_bytes + .*)/& + 1/; s/together < free_bytes/true/' \
         'servable(EFFORT_TRIM) returns [0-9]*, and a request of so many bytes is not served'
+    finds a_servable_without_the_limit_is_found 's/ar_policy_rest(base, self->limit_bytes)/0/' \
+        'more, and [0-9]* bytes are served, with its hook'
     finds an_ignored_limit_is_found 's/ar_policy_limit(&given->common)/UINT64_MAX/' 'bytes are reserved, above limit=67108864'
     finds uncounted_failures_are_found '/count.failures +=/d' 'the counter `failures` is 0 after 3 refused requests'
     finds a_wrong_watch_is_told '/ar_policy_free_removed(/d' 'CORRUPT at operation [0-9]*: .*usable_bytes of the watch is'

@@ -6,15 +6,15 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/test.h"
 
-#define CAP_BYTES   (512 * AR_MIB)
-#define LIMIT_BYTES (64 * AR_MIB)
-#define BLOCKS      48
+#define CAP_BYTES (512 * AR_MIB)
+#define BLOCKS    48
 
 /* One policy on one kind of memory. */
 struct bench {
     struct memory memory;
     struct policy_rig rig;
     const char *name;
+    uint64_t limit_bytes;
     struct ar_policy_block blocks[BLOCKS];
     size_t count;
 };
@@ -43,17 +43,23 @@ static void bench_close(struct bench *b)
 }
 
 /* Runs `check` on each kind of memory. At least one must be usable. */
-static void on_each(const char *name, const char *prefix, void (*check)(struct bench *b))
+static void on_each_limited(const char *name, uint64_t limit_bytes, void (*check)(struct bench *b))
 {
     int ran = 0;
     for (int kind = 0; kind < MEMORIES; kind++) {
         CLOSED(bench_close) struct bench b;
-        if (bench_open(&b, name, kind, CAP_BYTES, prefix, 0)) {
+        if (bench_open(&b, name, kind, CAP_BYTES, "", 0)) {
+            b.limit_bytes = limit_bytes;
             check(&b);
             ran++;
         }
     }
     assert_true(ran > 0);
+}
+
+static void on_each(const char *name, void (*check)(struct bench *b))
+{
+    on_each_limited(name, UINT64_MAX, check);
 }
 
 /* An offline policy gets the lifetimes of fill: each block lives to the end. */
@@ -170,7 +176,7 @@ static void lives_and_dies(struct bench *b)
 
 static void roundtrip(void **state)
 {
-    on_each(*state, "", lives_and_dies);
+    on_each(*state, lives_and_dies);
 }
 
 static void dies_with_blocks_live(struct bench *b)
@@ -180,7 +186,7 @@ static void dies_with_blocks_live(struct bench *b)
 
 static void destroy_gives_all_back(void **state)
 {
-    on_each(*state, "", dies_with_blocks_live);
+    on_each(*state, dies_with_blocks_live);
 }
 
 static void trims(struct bench *b)
@@ -219,7 +225,7 @@ static void trims(struct bench *b)
 
 static void trim_keeps_what_is_live(void **state)
 {
-    on_each(*state, "", trims);
+    on_each(*state, trims);
 }
 
 /* ---- requests that cannot be served ---------------------------------------------------------- */
@@ -274,12 +280,12 @@ static void serves_after_refusal(struct bench *b)
 
 static void refused_first(void **state)
 {
-    on_each(*state, "", serves_after_refusal);
+    on_each(*state, serves_after_refusal);
 }
 
 static void refusal_changes_no_total(void **state)
 {
-    on_each(*state, "", asks_too_much);
+    on_each(*state, asks_too_much);
 }
 
 /* A request of servable(EFFORT_NONE) bytes is served without a call. */
@@ -305,26 +311,29 @@ static void served_as_promised(struct bench *b)
 
 static void servable_is_served(void **state)
 {
-    on_each(*state, "", served_as_promised);
+    on_each(*state, served_as_promised);
 }
 
 static void check_limit(const struct bench *b)
 {
     uint64_t reserved = b->rig.policy->totals.reserved_bytes;
-    if (reserved > LIMIT_BYTES)
+    if (reserved > b->limit_bytes)
         fail_msg("%s on %s: %" PRIu64 " bytes are reserved, above limit=%" PRIu64
                  "; refuse what would pass ar_policy_limit()",
-                 b->name, b->memory.name, reserved, LIMIT_BYTES);
+                 b->name, b->memory.name, reserved, b->limit_bytes);
 }
 
-/* Blocks until the limit is reached. An opaque policy has no figures of free blocks. */
+/* Blocks of 3/64, 5/64 and 1/90 of the limit until it is reached: with sizes that alternate, sums of
+ * free bytes are no powers of two. An opaque policy has no figures of free blocks. */
 static bool fill_to_limit(struct bench *b)
 {
+    const uint64_t sizes[] = {b->limit_bytes / 64 * 3, b->limit_bytes / 64 * 5,
+                              b->limit_bytes / 90};
     if (b->rig.policy->ops->capabilities &
         (AR_POLICY_OFFLINE | AR_POLICY_OVERLAPS | AR_POLICY_OPAQUE))
         return false;
     while (b->count < BLOCKS &&
-           policy_rig_alloc(&b->rig, 3 * AR_MIB, &b->blocks[b->count]) == AR_OK)
+           policy_rig_alloc(&b->rig, sizes[b->count % COUNT(sizes)], &b->blocks[b->count]) == AR_OK)
         b->count++;
     check_limit(b);
     return true;
@@ -351,7 +360,8 @@ static void serves_with_trim(struct bench *b)
     }
 }
 
-/* A request above servable(EFFORT_TRIM) and the rest of the limit is refused. */
+/* A request above servable(EFFORT_TRIM) and the rest of the limit is refused. A block that is mapped
+ * may use the free part of a page at each of its ends too. */
 static void serves_no_more(struct bench *b)
 {
     struct ar_policy *policy = b->rig.policy;
@@ -361,13 +371,16 @@ static void serves_no_more(struct bench *b)
     for (size_t first = 0; first < 2; first++) {
         free_half(b, first);
         uint64_t promised = ar_policy_servable(policy, AR_POLICY_EFFORT_TRIM);
-        uint64_t bytes = promised + (LIMIT_BYTES - policy->totals.reserved_bytes) + 1;
+        uint64_t rest = b->limit_bytes - policy->totals.reserved_bytes;
+        uint64_t bytes = promised + rest + 1;
+        if (policy->ops->capabilities & AR_POLICY_NEEDS_MAPPING)
+            bytes += 2 * b->memory.backing->page_bytes;
         if (policy_rig_alloc(&b->rig, bytes, &block) != AR_NO_MEMORY)
             fail_msg("%s on %s: servable(EFFORT_TRIM) returns %" PRIu64
                      ", the limit allows %" PRIu64 " more, and %" PRIu64
                      " bytes are served, %s; does the policy release its cache before it refuses, "
                      "or serve a class from free bytes and the rest of the limit together?",
-                     b->name, b->memory.name, promised, bytes - 1 - promised, bytes,
+                     b->name, b->memory.name, promised, rest, bytes,
                      policy->ops->servable ? "with its hook" : "without the hook servable");
         books(b);
     }
@@ -381,7 +394,7 @@ static void keeps_to_the_limit(struct bench *b)
     if (policy->ops->capabilities & AR_POLICY_OFFLINE)
         return;
     for (int i = 0; i < 200 && status == AR_OK; i++) {
-        status = policy_rig_alloc(&b->rig, 3 * AR_MIB, &block);
+        status = policy_rig_alloc(&b->rig, b->limit_bytes / 64 * 3, &block);
         check_limit(b);
     }
     assert_int_equal(status, AR_NO_MEMORY);
@@ -389,12 +402,16 @@ static void keeps_to_the_limit(struct bench *b)
     books(b);
 }
 
+/* With a limit of a single segment of most policies, and of several. */
 static void on_each_with_limit(const char *name, void (*check)(struct bench *b))
 {
-    char spec[300];
-    snprintf(spec, sizeof spec, "%s%slimit=%" PRIu64, name, strchr(name, ':') ? "," : ":",
-             LIMIT_BYTES);
-    on_each(spec, "", check);
+    static const uint64_t limits[] = {64 * AR_MIB, 400 * AR_MIB};
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        char spec[300];
+        snprintf(spec, sizeof spec, "%s%slimit=%" PRIu64, name, strchr(name, ':') ? "," : ":",
+                 limits[i]);
+        on_each_limited(spec, limits[i], check);
+    }
 }
 
 static void limit_holds(void **state)
@@ -433,7 +450,7 @@ static void alignment_is_honoured(struct bench *b)
 
 static void alignment(void **state)
 {
-    on_each(*state, "", alignment_is_honoured);
+    on_each(*state, alignment_is_honoured);
 }
 
 /* ---- the watch of free blocks ---------------------------------------------------------------- */
