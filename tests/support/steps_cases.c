@@ -54,7 +54,9 @@ int steps_main(const char *only)
     }
     if (file_count > 0)
         free(files);
-    if (!count)
+    if (!count && file_count > 0 && only)
+        fprintf(stderr, FOLDER "%s: there is no such file, or it has no cases\n", only);
+    else if (!count)
         fprintf(stderr, FOLDER " has no cases: run this from the root of the tree\n");
     int failed = count ? _cmocka_run_group_tests("steps", tests, count, NULL, NULL) : 1;
     for (size_t i = 0; i < count; i++)
