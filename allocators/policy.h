@@ -211,9 +211,10 @@ struct ar_policy_ops {
      * `stats` change only by calls to the policy, not with time.
      *
      * EFFORT_TRIM: let F be the free bytes that can be released, and R what the limit still allows
-     * (ar_policy_rest). Return at most F, or the largest free block if that is more. A request above
-     * the answer + R must be refused; one over mapped pages may be up to two pages larger. With
-     * classes of sizes the answer is the smaller one of F and the largest class within F + R. */
+     * (ar_policy_rest). Return at most F, or the largest free block if that is more. A request
+     * above the answer + R must be refused; one over mapped pages may be up to two pages larger.
+     * With classes of sizes the answer is the smaller one of F and the largest class within
+     * F + R. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */

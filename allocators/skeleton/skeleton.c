@@ -190,8 +190,8 @@ static void skeleton_stats(const struct ar_policy *base, struct ar_policy_stats 
             class_bytes(63 - (unsigned)__builtin_clzll(self->cached_classes));
 }
 
-/* Optional; needed because of rule 3: a request that the cache cannot serve releases all of it. With
- * EFFORT_TRIM it is served if its class is within the free bytes and the rest of the limit. */
+/* Optional; needed because of rule 3: a request that the cache cannot serve releases all of it.
+ * With EFFORT_TRIM it is served if its class is within the free bytes and the rest of the limit. */
 static uint64_t skeleton_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct skeleton *self = (const struct skeleton *)base;

@@ -323,8 +323,8 @@ static void check_limit(const struct bench *b)
                  b->name, b->memory.name, reserved, b->limit_bytes);
 }
 
-/* Blocks of 3/64, 5/64 and 1/90 of the limit until it is reached: with sizes that alternate, sums of
- * free bytes are no powers of two. An opaque policy has no figures of free blocks. */
+/* Blocks of 3/64, 5/64 and 1/90 of the limit until it is reached: with sizes that alternate, sums
+ * of free bytes are no powers of two. An opaque policy has no figures of free blocks. */
 static bool fill_to_limit(struct bench *b)
 {
     const uint64_t sizes[] = {b->limit_bytes / 64 * 3, b->limit_bytes / 64 * 5,
@@ -360,8 +360,8 @@ static void serves_with_trim(struct bench *b)
     }
 }
 
-/* A request above servable(EFFORT_TRIM) and the rest of the limit is refused. A block that is mapped
- * may use the free part of a page at each of its ends too. */
+/* A request above servable(EFFORT_TRIM) and the rest of the limit is refused. A block that is
+ * mapped may use the free part of a page at each of its ends too. */
 static void serves_no_more(struct bench *b)
 {
     struct ar_policy *policy = b->rig.policy;
