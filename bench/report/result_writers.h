@@ -103,10 +103,12 @@ result_table spread_table_print;
 /* Every policy compared in pairs of replicates with the first one of its group. */
 result_table pairs_table_print;
 
-/* Sentences under the tables: workloads without a slowdown and why (`verified`: the memory was
- * checked); replicates that are all the same. Nothing if there are none. */
 /* The metric of a column of the memory table, by its heading: the nth from 0 of that heading;
  * METRIC_COUNT past the last. */
 enum metric results_column_metric(const char *heading, size_t nth);
 
+/* Sentences under the tables: workloads without a slowdown and why (`verified`: the memory was
+ * checked); replicates that are all the same. Nothing if there are none. */
 void results_notes_print(FILE *stream, const struct results *results, bool verified);
+/* Under the table of host times: workloads that are too short for their throughput, if any. */
+void throughput_note_print(FILE *stream, const struct results *results);

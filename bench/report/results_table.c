@@ -846,6 +846,32 @@ static bool lacks_memory(const struct result_group *group)
     return false;
 }
 
+/* Whether the throughput of a run is that of a short trace (METRIC_ops_per_s). */
+static bool is_short(const struct result_group *group)
+{
+    for (size_t i = 0; i < group->run_count; i++) {
+        const struct metric_values *metrics = &group->runs[i].metrics;
+        if (metrics->at[METRIC_ops_per_s].kind != METRIC_NULL &&
+            metric_number(metrics, METRIC_allocs, 0) + metric_number(metrics, METRIC_frees, 0) <
+                5000)
+            return true;
+    }
+    return false;
+}
+
+void throughput_note_print(FILE *stream, const struct results *results)
+{
+    char names[160];
+    name_workloads(results, is_short, names);
+    if (!names[0])
+        return;
+    fputc('\n', stream);
+    say(stream,
+        "Throughput of %s: fewer than 5000 operations, of which the caches hold more than of a "
+        "long run. Compare it only with that of other policies on the same trace.",
+        names);
+}
+
 void results_notes_print(FILE *stream, const struct results *results, bool verified)
 {
     char names[160];

@@ -298,7 +298,10 @@ static enum ar_status print_further_tables(const struct suite_work *self, FILE *
     else
         print_title(stream, form, "Host time of each call, clock cost subtracted, and throughput",
                     "\nHost time of each call, clock cost subtracted, and throughput\n\n");
-    return latency_table_print(&self->results, stream, form, error);
+    AR_TRY(latency_table_print(&self->results, stream, form, error));
+    if (!table_is_latex(form))
+        throughput_note_print(stream, &self->results);
+    return AR_OK;
 }
 
 static enum ar_status print_tables(const struct suite_work *self, FILE *stream,

@@ -236,6 +236,9 @@ check whole_runs_need_no_word_of_steps eval '! grep -q "^Steady" "$out"'
 refuses replicates_need_something_with_a_seed 2 'addresses=random' run -d sim -p growth -w workloads/data/tape_small.default.csv.gz --replicates 3
 run run -d sim -p growth -w order_flip --time
 check time_shows_latency grep -q 'alloc p50' "$out"
+check a_short_trace_is_marked grep -q '^Throughput of order_flip: fewer than 5000 operations' "$out"
+run run -d sim -p growth -w gradient_tape --time
+check a_longer_trace_is_not lacks 'fewer than 5000'
 run run -d sim -p growth -w order_flip --metrics none --csv -
 check no_metrics_keeps_the_physical_peak [ "$(column "$out" peak_physical_bytes)" = 268435456 ]
 check no_metrics_has_no_mean [ -z "$(column "$out" external_fragmentation_mean)" ]
