@@ -271,9 +271,9 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
     enum message_figure_name own =
         knows(self, MESSAGE_FIGURE_ALLOCATED) ? MESSAGE_FIGURE_ALLOCATED : MESSAGE_FIGURE_RESERVED;
     if ((self->one_pool && (pool || available || total)) || is_too_large_alone(self)) {
-        /* What is free for vLLM and MLC is what others and their share of the card leave. */
+        /* The pool of RELION, vLLM and MLC is what others and their share of the card leave. */
         unsure(self, MESSAGE_REASON_MISSING,
-               self->one_pool && (available || self->framework == MESSAGE_VLLM));
+               self->one_pool && !total && strcmp(self->device, "TPU") != 0);
         return MESSAGE_CAPACITY;
     }
     if (pool && available) {

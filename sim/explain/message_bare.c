@@ -284,7 +284,7 @@ static const struct message_form bares[] = {
     {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
     {"cpuoom|oomoncpu|cpuoutofmemory|outofcpumemory|cpumemoryexhaust|hostmemoryexhaust|"
      "systemmemoryexhaust|hostoom|oomonhost|ramoom|hostranoutofmemory|systemranoutofmemory|"
-     "noderanoutofmemory|cpuranoutofmemory",
+     "noderanoutofmemory|cpuranoutofmemory|ramwasfull|ramisfull|ramexhausted",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, 0},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, 0},
@@ -309,6 +309,8 @@ static const struct message_form bares[] = {
     {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"outofvideomemory|ranoutofmemory|memoryexhausted|memorylimitexceeded", MESSAGE_DRIVER, "",
      message_how_unknown, 0},
+    {"outofram|ramwasfull|ramisfull|ramexhausted|ramoom", MESSAGE_DRIVER, "", message_how_unknown,
+     FORM_NEAR},
     {"hresult=8007000e|0x8007000e|[8007000e]", MESSAGE_DRIVER, "D3D12", message_how_unknown, 0},
     {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, 0},
     {"failedtoallocatebuffer|insufficientmemory|notenoughmemory|notenoughfreememory|outofgpu|"
@@ -360,7 +362,9 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
                  {".cu", "CUDA"},      {"metal", ""},
                  {"cuda", "CUDA"},     {"gpu", ""},
                  {"hip", ""},          {"device", ""},
-                 {"vram", ""},         {"videomemory", ""}};
+                 {"vram", ""},         {"videomemory", ""},
+                 {"videoram", ""},     {"videocard", ""},
+                 {"graphicscard", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
@@ -449,11 +453,23 @@ static bool is_guess(const struct message_text *text, size_t at)
     return message_text_any(text, words, from, at);
 }
 
-/* Whether words for the memory of a card stand beside words for that of the host. */
-static bool is_beside_card(const struct message_text *text, size_t at)
+/* Whether words for the memory of a card stand beside words for that of the host; `words` for RAM
+ * may be meant for a card's. */
+static bool is_beside_card(const struct message_text *text, const char *words, size_t at)
 {
     size_t from = at > NEAR_CHARACTERS ? at - NEAR_CHARACTERS : 0;
-    return message_text_any(text, "vram|videomem|amdgpu|drm", from, at + NEAR_CHARACTERS);
+    return message_text_any(text, "vram|videomem|amdgpu|drm", from, at + NEAR_CHARACTERS) ||
+           (strncmp(words, "outofram", 8) == 0 && card_near(text, at, NEAR_CHARACTERS));
+}
+
+/* Whether words of RAM are of VRAM, or of the RAM of a GPU, which stands just before them. */
+static bool is_ram_of_card(const struct message_text *text, size_t at, size_t end)
+{
+    size_t ram = message_text_find(text, "ram", at, end);
+    if (ram == MESSAGE_NOWHERE || at == 0)
+        return false;
+    return (ram == at && isalpha((unsigned char)text->chars[at - 1]) && !text->gaps[at]) ||
+           message_text_any(text, "gpu|cuda|video|card", at > 12 ? at - 12 : 0, at);
 }
 
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
@@ -483,6 +499,8 @@ static bool is_said(const struct message_text *text, const struct message_form *
     if ((!code && is_feared(text, at)) ||
         (message_text_ends(text, "oom", at + length) && *rest == 's'))
         return false; /* "CUDA OOMs: 1" is a counter */
+    if (form->flags & FORM_HOST && is_ram_of_card(text, at, at + length))
+        return false;
     if (at > 0 && isdigit((unsigned char)text->chars[at - 1]) &&
         strncmp(text->chars + at, "insufficient", 12) == 0)
         return false; /* "4 Insufficient memory" counts nodes */
@@ -539,7 +557,7 @@ static bool read_words(const struct message_text *text, const struct message_for
     if (first == MESSAGE_NOWHERE)
         return false;
     message_form_apply(form, self);
-    self->indirect |= self->host && (is_guess(text, first) || is_beside_card(text, first));
+    self->indirect |= self->host && (is_guess(text, first) || is_beside_card(text, words, first));
     self->bare = true;
     self->taken = 1;
     self->at = first;

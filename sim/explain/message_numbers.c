@@ -269,7 +269,7 @@ size_t message_text_after(const struct message_text *self, const char *words, si
     return MESSAGE_NOWHERE;
 }
 
-/* Where the last of these words, with bars between them, begins in the `reach` characters before
+/* Where the last of these words, with bars between them, ends in the `reach` characters before
  * `at`, behind the number before; 0: none is there. */
 static size_t last_of(const struct message_text *text, const char *words, size_t at, size_t reach)
 {
@@ -278,9 +278,9 @@ static size_t last_of(const struct message_text *text, const char *words, size_t
         from--;
     for (; *words; words += strcspn(words, "|"), words += *words == '|') {
         size_t length = strcspn(words, "|");
-        for (size_t i = at; i >= from + length && i - length + 1 > last; i--)
+        for (size_t i = at; i >= from + length && i > last; i--)
             if (memcmp(text->chars + i - length, words, length) == 0)
-                last = i - length + 1;
+                last = i;
     }
     return last;
 }
@@ -312,7 +312,8 @@ void message_text_request(const struct message_text *text, size_t failure,
     static const char sizes[] = "(size=|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
                                 "buffersize|cl_mem_read_write,";
     static const char others[] = "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|"
-                                 "allocated|than|~|roughly|upto";
+                                 "allocated|than|~|roughly|upto|memrequired|ctxsize|modelsize|"
+                                 "filesize|selfsize|totalsize|buffersize=|memorysize=";
     struct message_figure size;
     size_t nearest = REQUEST_REACH, from = failure > nearest ? failure - nearest : 0;
     for (size_t at = from; at < text->count && at < failure + REQUEST_REACH; at++) {
