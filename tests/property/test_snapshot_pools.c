@@ -4,6 +4,7 @@
 #include "bench/report/run_output.h"
 #include "sim/fidelity/fidelity.h"
 #include "tests/support/amount.h"
+#include "tests/support/cases.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
@@ -48,6 +49,56 @@ static void write_program(const char *path, uint64_t seed, bool uses, bool gives
         uint64_t units = 1 + ar_rng_below(&rng, 64);
         uint64_t bytes = units << (9 + ar_rng_below(&rng, 14));
         fprintf(file, "a,%" PRIu64 ",%" PRIu64 ",%u,pool=%u\n", id, bytes, stream, pool);
+        live[count++] = (struct live){id++, pool};
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A program with up to three streams, pools of several kinds, and sizes that settings compare. */
+static void write_mixed_program(const char *path, uint64_t seed)
+{
+    static const char *const kinds[] = {"", "", "", ",mempool=no_split", ",mempool=plain"};
+    struct ar_rng rng = ar_rng_of(seed);
+    struct live live[LIVE_MOST];
+    const char *kind_of[8];
+    size_t count = 0;
+    uint64_t id = 0;
+    unsigned given_up = 0;
+    bool uses = ar_rng_below(&rng, 2), gives_up = ar_rng_below(&rng, 2);
+    uint64_t sizes = ar_rng_below(&rng, 3), streams = 1 + ar_rng_below(&rng, 3);
+    uint64_t trims = 20 + ar_rng_below(&rng, 100), events = 100 + ar_rng_below(&rng, 500);
+    uint64_t pools = 2 + ar_rng_below(&rng, 4);
+    for (size_t i = 0; i < COUNT(kind_of); i++)
+        kind_of[i] = kinds[ar_rng_below(&rng, COUNT(kinds))];
+    bool of_kinds = ar_rng_below(&rng, 2);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "# allocrig-trace 1\nt,0\n");
+    for (uint64_t i = 0; i < events; i++) {
+        if (ar_rng_below(&rng, trims) == 0)
+            fprintf(file, "c\n");
+        if (gives_up && ar_rng_below(&rng, 80) == 0)
+            fprintf(file, "c,pool=%u\n", ++given_up);
+        if (count == LIVE_MOST || (count && ar_rng_below(&rng, 2))) {
+            size_t which = ar_rng_below(&rng, count);
+            if (uses && ar_rng_below(&rng, 3) == 0)
+                fprintf(file, "u,%" PRIu64 ",5\nk,5,300000\n", live[which].id);
+            fprintf(file, "f,%" PRIu64 "\n", live[which].id);
+            live[which] = live[--count];
+            continue;
+        }
+        unsigned pool = (unsigned)(ar_rng_below(&rng, 3) ? 0 : ar_rng_below(&rng, pools));
+        pool += pool ? given_up : 0;
+        uint64_t stream = pool ? seed & 1 : ar_rng_below(&rng, streams), bytes;
+        if (sizes == 0)
+            bytes = (1 + ar_rng_below(&rng, 64)) << (9 + ar_rng_below(&rng, 14));
+        else if (sizes == 1)
+            bytes = (1 + ar_rng_below(&rng, 24)) * AR_MIB;
+        else
+            bytes = ar_rng_below(&rng, 3) ? (1 + ar_rng_below(&rng, 12)) * 2 * AR_MIB
+                                          : 1 + ar_rng_below(&rng, 2 * AR_MIB);
+        fprintf(file, "a,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",pool=%u%s\n", id, bytes, stream, pool,
+                pool && of_kinds ? kind_of[pool % COUNT(kind_of)] : "");
         live[count++] = (struct live){id++, pool};
     }
     assert_int_equal(fclose(file), 0);
@@ -253,6 +304,20 @@ TEST(most_pools_are_found_under_a_limit)
             if (cases[i / 10].found[k][i % 10] == '1')
                 check_layout(&rig, &run, &layouts[4 + k], seed > 7 ? run.image.entry_count / 4 : 0,
                              cases[i / 10].policy);
+    }
+}
+
+/* Of thousands of such programs, those in which a small change of the rules loses the pools. */
+TEST(close_decisions_are_right)
+{
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
+    EACH_ROW (row, 4) {
+        CLOSED(run_snapshot_close) struct run_snapshot run;
+        write_mixed_program(rig.path[0], cases_number(&row, 0));
+        run_program(&run, row.field[3], rig.path[0]);
+        for (size_t i = 0; i < COUNT(layouts); i++)
+            if (strcmp(layouts[i].name, row.field[1]) == 0)
+                check_layout(&rig, &run, &layouts[i], cases_number(&row, 2), row.text);
     }
 }
 

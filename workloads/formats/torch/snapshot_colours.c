@@ -7,19 +7,6 @@
 #define FIRST_NEW        UINT64_C(0xfff0000) /* names of new pools, which programs do not have */
 #define NEW_POOLS        64u
 
-/* The pools of the segments at the end, as the snapshot names them. */
-static void take_end(struct snapshot_passed *self)
-{
-    uint64_t at;
-    for (size_t i = 0; i < self->segment_count; i++) {
-        struct snapshot_passed_segment *segment = &self->segments[i];
-        if (!segment->live || segment->told || !ar_map_get(&self->final_at, segment->address, &at))
-            continue;
-        segment->pool = self->world->final_areas[at].pool;
-        segment->told = self->world->final_areas[at].pool_told;
-    }
-}
-
 /* The pools of the opposites of a segment. */
 static void find_taken(const struct snapshot_passed *self, uint32_t segment, bool *taken)
 {
@@ -108,7 +95,6 @@ enum ar_status snapshot_passed_colour(struct snapshot_passed *self, struct ar_er
 {
     size_t named = self->tree->pool_count;
     enum ar_status status = AR_OK;
-    take_end(self);
     self->stuck |=
         contradicts_itself(self) || self->pair_count * self->segment_count > COMPARISONS_MOST;
     for (unsigned pass = 0; pass < 2; pass++)
