@@ -253,8 +253,13 @@ static const struct message_form bares[] = {
      "unabletoopensharedmemoryobject|"
      "file</torch_|nospaceleftondevice:'/dev/shm|unabletommap",
      MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
-    {"insufficientsharedmemory|sharedmemoryallocationexceeded|toomuchshareddata", MESSAGE_LIBRARY,
-     "", how_shared, FORM_CHIP},
+    {"toomuchshareddata", MESSAGE_LIBRARY, "", how_shared, FORM_CHIP},
+    {"insufficientsharedmemory*/dev/shm|insufficientsharedmemory*shm-size", MESSAGE_HOST_PROGRAM,
+     "", how_workers, FORM_HOST | FORM_LIKELY},
+    {"insufficientsharedmemory|sharedmemoryallocationexceeded", MESSAGE_LIBRARY, "", how_shared,
+     FORM_CHIP | FORM_NEAR},
+    {"insufficientsharedmemory|sharedmemoryallocationexceeded", MESSAGE_HOST_PROGRAM, "",
+     how_workers, FORM_HOST | FORM_LIKELY},
     {"rayoutofmemoryerror|killedduetomemorypressure|killedduetothenoderunninglowonmemory|"
      "exceedsthememoryusagethreshold|ray-oom-prevention",
      MESSAGE_HOST_PROGRAM, "", how_ray, FORM_HOST},
@@ -453,18 +458,42 @@ static bool is_guess(const struct message_text *text, size_t at)
     return message_text_any(text, words, from, at);
 }
 
-/* Whether words for the memory of a card stand beside words for that of the host; `words` for RAM
- * may be meant for a card's. */
-static bool is_beside_card(const struct message_text *text, const char *words, size_t at)
+/* Whether a word for a card stands in the line of `at`: a whole one, for "gpu020" is a host. */
+static bool is_in_line_of_card(const struct message_text *text, size_t at)
+{
+    static const char *const cards[] = {"gpu", "cuda", "device", "graphicscard"};
+    size_t from = at, to = at + 1;
+    while (from > 0 && at - from < NEAR_CHARACTERS && text->gaps[from] != MESSAGE_GAP_LINE)
+        from--;
+    while (to < text->count && to - at < NEAR_CHARACTERS && text->gaps[to] != MESSAGE_GAP_LINE)
+        to++;
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
+        for (size_t card = from;
+             (card = message_text_find(text, cards[i], card, to)) != MESSAGE_NOWHERE; card++) {
+            size_t end = card + strlen(cards[i]);
+            if ((text->gaps[card] || !isalnum((unsigned char)text->chars[card - 1])) &&
+                (text->gaps[end] || strchr(":,)]\"'", text->chars[end])))
+                return true;
+        }
+    return false;
+}
+
+/* Whether words for a card, or for its memory, stand beside words for that of the host. */
+static bool is_beside_card(const struct message_text *text, size_t at)
 {
     size_t from = at > NEAR_CHARACTERS ? at - NEAR_CHARACTERS : 0;
     return message_text_any(text, "vram|videomem|amdgpu|drm", from, at + NEAR_CHARACTERS) ||
-           (strncmp(words, "outofram", 8) == 0 && card_near(text, at, NEAR_CHARACTERS));
+           is_in_line_of_card(text, at);
 }
 
-/* Whether words of RAM are of VRAM, or of the RAM of a GPU, which stands just before them. */
-static bool is_ram_of_card(const struct message_text *text, size_t at, size_t end)
+/* Whether words for the memory of the host are of a card's, which stands just before them: "GPU
+ * memory quota exceeded", "GPU ran out of RAM", "VRAM is full". */
+static bool is_of_card(const struct message_text *text, size_t at, size_t end)
 {
+    static const char *const cards[] = {"gpu", "cuda", "device", "video", "card"};
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
+        if (text->gaps[at] != MESSAGE_GAP_LINE && message_text_ends(text, cards[i], at))
+            return true;
     size_t ram = message_text_find(text, "ram", at, end);
     if (ram == MESSAGE_NOWHERE || at == 0)
         return false;
@@ -499,7 +528,7 @@ static bool is_said(const struct message_text *text, const struct message_form *
     if ((!code && is_feared(text, at)) ||
         (message_text_ends(text, "oom", at + length) && *rest == 's'))
         return false; /* "CUDA OOMs: 1" is a counter */
-    if (form->flags & FORM_HOST && is_ram_of_card(text, at, at + length))
+    if (form->flags & FORM_HOST && is_of_card(text, at, at + length))
         return false;
     if (at > 0 && isdigit((unsigned char)text->chars[at - 1]) &&
         strncmp(text->chars + at, "insufficient", 12) == 0)
@@ -557,7 +586,7 @@ static bool read_words(const struct message_text *text, const struct message_for
     if (first == MESSAGE_NOWHERE)
         return false;
     message_form_apply(form, self);
-    self->indirect |= self->host && (is_guess(text, first) || is_beside_card(text, words, first));
+    self->indirect |= self->host && (is_guess(text, first) || is_beside_card(text, first));
     self->bare = true;
     self->taken = 1;
     self->at = first;
