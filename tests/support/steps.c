@@ -133,7 +133,8 @@ static long double named(struct steps *s)
     char *dot = strrchr(name, '.');
     if (thing)
         return thing->value;
-    if (steps_twin_figure(s, name, &result) || steps_rules_figure(s, name, &result))
+    if (steps_twin_figure(s, name, &result) || steps_rules_figure(s, name, &result) ||
+        steps_suites_figure(s, name, &result))
         return result;
     if (steps_figure(s, name, &whole))
         return (long double)whole;
@@ -385,7 +386,8 @@ static void run_line(struct steps *s)
         set_text(s);
     else if (steps_take(s, "file_says"))
         file_says(s);
-    else if (!steps_twin_operation(s) && !steps_rules_operation(s) && !steps_operation(s))
+    else if (!steps_twin_operation(s) && !steps_rules_operation(s) && !steps_suites_operation(s) &&
+             !steps_kernel_operation(s) && !steps_operation(s))
         (void)compare(s, true);
     if (!steps_at_end(s))
         steps_wrong(s, "not understood: %s", s->at);
@@ -586,6 +588,7 @@ void steps_run(const char *path, const char *section)
     steps_learned_begin();
     steps_twin_begin();
     steps_rules_begin();
+    steps_suites_begin();
     read_section(&steps, section);
     steps_run_lines(&steps, 0, steps.count);
     forget(&steps, 0);

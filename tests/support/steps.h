@@ -46,10 +46,10 @@
  * **Runs.** `run POLICY on DEVICE [WORD..] of WORKLOAD`, where DEVICE is a spec or `fake
  * [cap=N]`, and WORKLOAD a spec, a path, `events a,0,8 f,0 ..`, or `events` alone: those that
  * lines `event a,0,8 ..` added (`no_events` begins anew). Words: stop (at the first failure),
- * at-once, recorded (frees), timed (recorded host time), unit=N, pinned=SPEC. Then metrics stand
- * under their names, null ones as `max`, ratios as `millionths.NAME`; and `passed`, `steps`,
- * `failed_event`, `failed_bytes`, `rows`, `row.N.FIELD`, `samples`, `sample.N.FIELD`. `cause
- * NAME`.
+ * at-once, recorded (frees), timed (recorded host time), open (loop), clocked, verify, unit=N,
+ * pinned=SPEC. Then metrics stand under their names, null ones as `max`, ratios as
+ * `millionths.NAME`; and `passed`, `steps`, `failed_event`, `failed_bytes`, `rows`,
+ * `row.N.FIELD`, `samples`, `sample.N.FIELD`. `cause NAME`.
  *
  * **Searches.** `find_capacity POLICY on DEVICE of WORKLOAD`: `capacity.FIELD`, `gap.N.FIELD`.
  * `explain ..`, or `explain_failure ..` without what would help: `explain.FIELD`, `index.NAME` in
@@ -94,6 +94,20 @@
  * `sizes` and `size.N`. `communicator a|b RANKS RANK`, with `nccl_start(a)`, `nccl_use(a
  * all_reduce 4MiB)`, .. as figures. `scheduler FIELD=VALUE ..`, `request PROMPT ANSWER`, `step`,
  * `no_step`, with step.FIELD and paged.FIELD.
+ *
+ * **Several runs.** `tenants PATH`: a suite of processes, run twice with the same figures:
+ * `tenant N outcome|cause|why TEXT`, tenant.N.FIELD. `advise [capacity=N] [limit=N]
+ * [recorder=NAME-VERSION] [cut] [recorded] of RECORDING`, or of events: advice.FIELD, `best
+ * [SPEC]`, `holder_tag N TEXT`, `first_row_lacks TEXT`, and of a row `fits(SPEC)`,
+ * `safe_bytes(SPEC)`, `rank(SPEC)`, `peak(SPEC)`, ..; `predict POLICY of RECORDING`: `predicted`.
+ * `compare_calls [repeated] SIMULATED CARD..`, files of --calls: model.FIELD, model.KIND.FIELD,
+ * call.N.FIELD. `survey of events ..`: survey.FIELD; `lifetimes [recorded] of events ..`:
+ * life.N.FIELD. `request_stream`: 2000 requests of the policy that is open, always the same ones;
+ * stream.hash of all addresses, stream.peak_granted.
+ *
+ * **Kernel ops.** `shape OP -> NUMBER..`, `limits OP -> NAME SIZE ..`, `kernel_ns OP -> NS` of the
+ * device, with OP = KIND TYPE M N K out OPERAND [in OPERAND..]; an operand is BYTES or BYTES@ASKEW.
+ * `baseline DEVICE of TRACE`: `baseline_ns`.
  *
  * **Results.** An operation must return OK. `-> STATUS [TEXT]` expects another status, whose
  * sentence holds TEXT. `-> VALUE` is the number that it answers; of an alloc the address, and `->

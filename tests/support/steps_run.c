@@ -1,4 +1,5 @@
 /* Whole runs in steps: `run POLICY on DEVICE .. of WORKLOAD`, and the figures of the last one. */
+#include "sim/experiment/session.h"
 #include "sim/explain/explain.h"
 #include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
@@ -51,7 +52,7 @@ struct wanted {
     uint64_t cap_bytes, unit_bytes;
     enum replay_frees frees;
     enum replay_host host;
-    bool stop, fake;
+    bool stop, fake, clocked, verify;
 };
 
 static struct wanted read_wanted(struct steps *s)
@@ -80,6 +81,12 @@ static struct wanted read_wanted(struct steps *s)
             wanted.frees = REPLAY_RECORDED;
         else if (steps_take(s, "timed"))
             wanted.host = REPLAY_HOST_RECORDED;
+        else if (steps_take(s, "open"))
+            wanted.host = REPLAY_HOST_OPEN;
+        else if (steps_take(s, "clocked"))
+            wanted.clocked = true;
+        else if (steps_take(s, "verify"))
+            wanted.verify = true;
         else
             steps_wrong(s, "no such word of a run: %s", s->at);
     }
@@ -127,16 +134,24 @@ static void open_experiment(struct steps *s, const struct wanted *wanted, struct
                             struct experiment_rig *real)
 {
     const char *events = read_events(s);
-    if (events)
+    if (events) {
         experiment_rig_over(real, wanted->policy, wanted->device, tiny_trace(events));
-    else
-        experiment_rig_open(real, wanted->policy, wanted->device, steps_rest(s));
+    } else {
+        char workload[4 * LINE];
+        const char *arrow = strstr(s->at, " -> ");
+        size_t length = arrow ? (size_t)(arrow - s->at) : strlen(s->at);
+        snprintf(workload, sizeof workload, "%.*s", (int)length, s->at);
+        s->at += length;
+        experiment_rig_open(real, wanted->policy, wanted->device, workload);
+    }
     if (wanted->pinned[0]) {
         assert_ok(ar_spec_parse(wanted->pinned, pinned, &test_error));
         real->experiment.pinned = pinned;
     }
     real->experiment.frees = wanted->frees;
     real->experiment.host = wanted->host;
+    real->experiment.measure_time = wanted->clocked;
+    real->experiment.verify = wanted->verify;
     real->experiment.stop_on_failure = wanted->stop;
 }
 
@@ -147,9 +162,11 @@ static void run_experiment(struct steps *s, const struct wanted *wanted)
     open_experiment(s, wanted, &pinned, &real);
     const struct observer observer = {.row = keep_row, .sample = keep_sample};
     real.experiment.observer = &observer;
-    experiment_rig_run(&real);
+    enum ar_status status =
+        experiment_run(&real.experiment, &real.result, &real.props, &real.error);
     last.result = real.result;
     ar_spec_close(&pinned);
+    steps_ended(s, status, real.error.text);
 }
 
 /* `capacity` and `explain`, whose results stay until the next one. */
@@ -206,6 +223,36 @@ static void run(struct steps *s)
 const char *steps_events(void)
 {
     return last.events;
+}
+
+/* `survey of events ..`: what the passes before a run find; `lifetimes [recorded] of events ..`. */
+static struct {
+    uint64_t median_bytes, peak_live_bytes;
+    struct ar_policy_lifetime lives[8];
+} surveyed;
+
+static void survey(struct steps *s)
+{
+    if (!steps_take(s, "of"))
+        steps_wrong(s, "of what?");
+    CLOSED(close_trace) struct trace_source *source = tiny_trace(read_events(s));
+    assert_ok(survey_median(source, &surveyed.median_bytes, &test_error));
+    assert_ok(survey_peak_live(source, UINT64_MAX, &surveyed.peak_live_bytes, &test_error));
+}
+
+static void lifetimes(struct steps *s)
+{
+    const enum replay_frees frees = steps_take(s, "recorded") ? REPLAY_RECORDED : REPLAY_ORDERED;
+    (void)steps_take(s, "ordered");
+    FREED struct ar_policy_lifetime *lives = NULL;
+    size_t count = 0;
+    if (!steps_take(s, "of"))
+        steps_wrong(s, "of what?");
+    CLOSED(close_trace) struct trace_source *source = tiny_trace(read_events(s));
+    assert_ok(survey_lifetimes(source, frees, &lives, &count, &test_error));
+    assert_in_range(count, 1, COUNT(surveyed.lives));
+    memset(surveyed.lives, 0, sizeof surveyed.lives);
+    memcpy(surveyed.lives, lives, count * sizeof *lives);
 }
 
 static void add_event(struct steps *s)
@@ -394,6 +441,12 @@ static bool one(const char *name, const char *prefix, const struct steps_field *
     return element(text, fields, count, base, 1, 0, value);
 }
 
+static const struct steps_field
+    of_surveys[] = {{"median", offsetof(__typeof__(surveyed), median_bytes), 8, false},
+                    {"peak_live", offsetof(__typeof__(surveyed), peak_live_bytes), 8, false}},
+    of_lives[] = {FIELD(ar_policy_lifetime, bytes), FIELD(ar_policy_lifetime, born),
+                  FIELD(ar_policy_lifetime, dies)};
+
 static bool search_figure(const char *name, uint64_t *value)
 {
     double real;
@@ -408,7 +461,11 @@ static bool search_figure(const char *name, uint64_t *value)
         *value = (uint64_t)(real * 1e6 + 0.5);
         return true;
     }
-    return one(name, "trace.", of_trace, COUNT(of_trace), &info, value) ||
+    if (strncmp(name, "life.", 5) == 0)
+        return element(name + 5, of_lives, COUNT(of_lives), surveyed.lives, COUNT(surveyed.lives),
+                       sizeof *surveyed.lives, value);
+    return one(name, "survey.", of_surveys, COUNT(of_surveys), &surveyed, value) ||
+           one(name, "trace.", of_trace, COUNT(of_trace), &info, value) ||
            one(name, "capacity.", of_capacity, COUNT(of_capacity), &capacity, value) ||
            one(name, "explain.", of_explained, COUNT(of_explained), &explained, value);
 }
@@ -456,6 +513,10 @@ bool steps_run_operation(struct steps *s)
         pull(s);
     else if (steps_take(s, "read_trace"))
         read_trace(s);
+    else if (steps_take(s, "survey"))
+        survey(s);
+    else if (steps_take(s, "lifetimes"))
+        lifetimes(s);
     else if (steps_take(s, "find_capacity"))
         find_capacity(s);
     else if (steps_take(s, "explain"))

@@ -142,3 +142,11 @@ void steps_twin_begin(void);
 bool steps_rules_operation(struct steps *s);
 bool steps_rules_figure(struct steps *s, const char *name, long double *value);
 void steps_rules_begin(void);
+
+/* steps_suites.c: several processes, advice, driver calls, a stream of requests. */
+bool steps_suites_operation(struct steps *s);
+bool steps_suites_figure(struct steps *s, const char *name, long double *value);
+void steps_suites_begin(void);
+
+/* steps_kernel.c: the shape of a kernel op, its limits, its time. */
+bool steps_kernel_operation(struct steps *s);

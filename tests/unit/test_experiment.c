@@ -1,49 +1,11 @@
-/* Experiments: the passes of a run, and what they find before it. */
-#include "sim/experiment/session.h"
+/* Experiments: the passes of a run, and ways to run that must agree. Known figures are in
+ * tests/steps/experiment. */
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
-#include "tests/support/tiny_trace.h"
 
 static double figure(const struct experiment_rig *rig, enum metric metric)
 {
     return metric_number(&rig->result.metrics, metric, -1);
-}
-
-TEST(the_median_is_weighted_by_bytes)
-{
-    EACH_ROW (row, 2) {
-        CLOSED(close_trace) struct trace_source *source = tiny_trace(row.field[0]);
-        uint64_t bytes;
-        assert_int_equal(survey_median(source, &bytes, NULL), AR_OK);
-        assert_true(bytes == cases_number(&row, 1));
-    }
-}
-
-TEST(live_bytes_end_at_the_free_requested)
-{
-    CLOSED(close_trace)
-    struct trace_source *source =
-        tiny_trace("a,0,10 a,1,20 r,0 a,2,5 f,0 p,3,4 u,3,1 f,1 a,4,100,0,space=pinned f,2");
-    uint64_t bytes;
-    assert_int_equal(survey_peak_live(source, UINT64_MAX, &bytes, NULL), AR_OK);
-    assert_int_equal(bytes, 30);
-}
-
-TEST(lifetimes_end_as_the_mode_says)
-{
-    for (int recorded = 0; recorded < 2; recorded++) {
-        CLOSED(close_trace)
-        struct trace_source *source = tiny_trace("a,0,10 a,1,0 r,0 a,2,5 f,0 f,2 a,3,7 m,x");
-        FREED struct ar_policy_lifetime *lives;
-        size_t count;
-        assert_int_equal(survey_lifetimes(source, recorded ? REPLAY_RECORDED : REPLAY_ORDERED,
-                                          &lives, &count, NULL),
-                         AR_OK);
-        const struct ar_policy_lifetime expected[] = {
-            {10, 0, recorded ? 4 : 2}, {5, 3, 5}, {7, 6, 8}};
-        assert_int_equal(count, 3);
-        assert_memory_equal(lives, expected, sizeof expected);
-    }
 }
 
 static enum ar_status count_row(void *argument, const struct replay_row *row,
@@ -177,75 +139,4 @@ TEST(a_trace_is_read_into_memory_before_host_times_are_measured)
         experiment_rig_run(&rig);
         assert_true(asked ? source.rewinds == 1 : source.rewinds > 1);
     }
-}
-
-TEST(first_and_steady_steps_are_timed_apart)
-{
-    CLOSED(experiment_rig_close) struct experiment_rig rig;
-    /* Only the first step calls the driver: of four steps the last two are steady. */
-    experiment_rig_over(&rig, "torch", "sim",
-                        tiny_trace("a,0,4000000 f,0 m,step a,1,4000000 f,1 m,step "
-                                   "a,2,4000000 f,2 m,step a,3,4000000 f,3 m,step"));
-    rig.experiment.measure_time = true;
-    experiment_rig_run(&rig);
-    double longest = figure(&rig, METRIC_longest_pause_ns);
-    assert_true(longest > 10000);
-    assert_true(figure(&rig, METRIC_first_alloc_total_ns_p50) >= 0.99 * longest);
-    assert_true(figure(&rig, METRIC_steady_alloc_total_ns_p999) >= 0);
-    assert_true(figure(&rig, METRIC_steady_pause_ns) == 0);
-}
-
-TEST(in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it)
-{
-    struct experiment_rig rig;
-    experiment_rig_over(&rig, "direct", "sim", tiny_trace("t,10 a,0,4000000 a,1,4000000"));
-    rig.experiment.host = REPLAY_HOST_OPEN;
-    experiment_rig_run(&rig);
-    double pause = figure(&rig, METRIC_longest_pause_ns);
-    assert_true(pause > 1000);
-    assert_true(figure(&rig, METRIC_alloc_response_ns_max) == 2 * pause);
-    assert_true(figure(&rig, METRIC_device_time_ns) == 10 + 2 * pause);
-    experiment_rig_close(&rig);
-    /* The first call ends before the time of the second. */
-    experiment_rig_over(&rig, "direct", "sim",
-                        tiny_trace("t,10 a,0,4000000 t,9000000 a,1,4000000"));
-    rig.experiment.host = REPLAY_HOST_OPEN;
-    experiment_rig_run(&rig);
-    assert_true(figure(&rig, METRIC_alloc_response_ns_max) == pause);
-    assert_true(figure(&rig, METRIC_device_time_ns) == 9000000 + pause);
-    experiment_rig_close(&rig);
-}
-
-TEST(an_event_never_comes_before_its_time)
-{
-    CLOSED(experiment_rig_close) struct experiment_rig rig;
-    /* Launches take host time, which a recorded gap contains; a time of the trace does not. */
-    experiment_rig_over(&rig, "direct", "sim",
-                        tiny_trace("t,0 k,0,9 k,0,9 k,0,9 k,0,9 t,800000 a,0,4000000"));
-    rig.experiment.host = REPLAY_HOST_OPEN;
-    experiment_rig_run(&rig);
-    double pause = figure(&rig, METRIC_longest_pause_ns);
-    assert_true(figure(&rig, METRIC_alloc_response_ns_max) == pause);
-    assert_true(figure(&rig, METRIC_device_time_ns) == 800000 + pause);
-    assert_true(figure(&rig, METRIC_slowdown) == (800000 + pause) / 800000);
-}
-
-TEST(the_open_loop_wants_times)
-{
-    CLOSED(experiment_rig_close) struct experiment_rig rig;
-    experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
-    rig.experiment.host = REPLAY_HOST_OPEN;
-    assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
-                     AR_INVALID);
-    assert_non_null(strstr(rig.error.text, "recorded times"));
-}
-
-TEST(a_device_without_memory_cannot_verify)
-{
-    CLOSED(experiment_rig_close) struct experiment_rig rig;
-    experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
-    rig.experiment.verify = true;
-    assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
-                     AR_UNSUPPORTED);
-    assert_non_null(strstr(rig.error.text, "memory"));
 }
