@@ -134,7 +134,7 @@ static long double named(struct steps *s)
     if (thing)
         return thing->value;
     if (steps_twin_figure(s, name, &result) || steps_rules_figure(s, name, &result) ||
-        steps_suites_figure(s, name, &result))
+        steps_suites_figure(s, name, &result) || steps_traces_figure(name, &result))
         return result;
     if (steps_figure(s, name, &whole))
         return (long double)whole;
@@ -387,7 +387,7 @@ static void run_line(struct steps *s)
     else if (steps_take(s, "file_says"))
         file_says(s);
     else if (!steps_twin_operation(s) && !steps_rules_operation(s) && !steps_suites_operation(s) &&
-             !steps_kernel_operation(s) && !steps_operation(s))
+             !steps_kernel_operation(s) && !steps_traces_operation(s) && !steps_operation(s))
         (void)compare(s, true);
     if (!steps_at_end(s))
         steps_wrong(s, "not understood: %s", s->at);
@@ -589,6 +589,7 @@ void steps_run(const char *path, const char *section)
     steps_twin_begin();
     steps_rules_begin();
     steps_suites_begin();
+    steps_traces_begin();
     read_section(&steps, section);
     steps_run_lines(&steps, 0, steps.count);
     forget(&steps, 0);

@@ -105,6 +105,10 @@
  * life.N.FIELD. `request_stream`: 2000 requests of the policy that is open, always the same ones;
  * stream.hash of all addresses, stream.peak_granted.
  *
+ * **Traces.** `filter PATH [steps=A-B] [stream=N] [device=N] [least=BYTES] [kinds=LETTERS]
+ * [repeat=N] [at_once]`, `merge PATH PATH`; then `leaves PATH`: the text of what is left;
+ * left.FIELD, `left_card TEXT`.
+ *
  * **Kernel ops.** `shape OP -> NUMBER..`, `limits OP -> NAME SIZE ..`, `kernel_ns OP -> NS` of the
  * device, with OP = KIND TYPE M N K out OPERAND [in OPERAND..]; an operand is BYTES or BYTES@ASKEW.
  * `baseline DEVICE of TRACE`: `baseline_ns`.

@@ -150,3 +150,8 @@ void steps_suites_begin(void);
 
 /* steps_kernel.c: the shape of a kernel op, its limits, its time. */
 bool steps_kernel_operation(struct steps *s);
+
+/* steps_traces.c: parts of traces, and several of them. */
+bool steps_traces_operation(struct steps *s);
+bool steps_traces_figure(const char *name, long double *value);
+void steps_traces_begin(void);

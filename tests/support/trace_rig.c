@@ -6,7 +6,6 @@
 
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
-#include "workloads/trace/filter.h"
 
 static void must(int holds, const char *what)
 {
@@ -121,16 +120,4 @@ char *trace_rig_print(struct trace_rig *rig, struct trace_source *source)
         abort();
     }
     return trace_rig_read(rig->path[3], &count);
-}
-
-void trace_rig_filtered(struct trace_rig *rig, const char *text,
-                        const struct trace_filter_options *options, const char *expected)
-{
-    struct trace_source *source = NULL, *filter = NULL;
-    if (trace_rig_text(rig, text, &source, &test_error) != AR_OK ||
-        trace_filter(source, options, &filter, &test_error) != AR_OK)
-        fail_msg("%s", test_error.text);
-    FREED char *got = trace_rig_print(rig, filter);
-    assert_string_equal(got, expected);
-    trace_close(filter);
 }

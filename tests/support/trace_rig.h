@@ -34,8 +34,3 @@ enum ar_status trace_rig_text(struct trace_rig *rig, const char *text, struct tr
 
 /* The trace as canonical text, written to path[3] and read back. The caller frees it. */
 char *trace_rig_print(struct trace_rig *rig, struct trace_source *source);
-
-/* Fails the test unless `text`, filtered, is `expected` as canonical text. */
-struct trace_filter_options;
-void trace_rig_filtered(struct trace_rig *rig, const char *text,
-                        const struct trace_filter_options *options, const char *expected);
