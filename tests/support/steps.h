@@ -101,7 +101,10 @@
  * [SPEC]`, `holder_tag N TEXT`, `first_row_lacks TEXT`, and of a row `fits(SPEC)`,
  * `safe_bytes(SPEC)`, `rank(SPEC)`, `peak(SPEC)`, ..; `predict POLICY of RECORDING`: `predicted`.
  * `compare_calls [repeated] SIMULATED CARD..`, files of --calls: model.FIELD, model.KIND.FIELD,
- * call.N.FIELD. `survey of events ..`: survey.FIELD; `lifetimes [recorded] of events ..`:
+ * call.N.FIELD. `notes of events ..`
+ * of the tracer: notes.FIELD, notes.N.FIELD, `note N|versions|refusal|measured|recorder TEXT`;
+ * `holders of events ..`: holders.N.FIELD, `holder N tag|at TEXT`; `smallest_card BYTES [NAME]`.
+ * `survey of events ..`: survey.FIELD; `lifetimes [recorded] of events ..`:
  * life.N.FIELD. `request_stream`: 2000 requests of the policy that is open, always the same ones;
  * stream.hash of all addresses, stream.peak_granted.
  *

@@ -3,6 +3,8 @@
 #include "bench/report/model.h"
 #include "bench/suite/tenants_suite.h"
 #include "sim/advise/advise.h"
+#include "sim/advise/fits.h"
+#include "sim/sim_device/profile.h"
 #include "tests/support/steps_state.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
@@ -220,6 +222,89 @@ static bool figure_of_advice(const char *name, long double *value)
     return STEPS_GET(name, of_advice, &advice.result, value);
 }
 
+/* ---- what `fits` reads ----------------------------------------------------------------------- */
+
+static struct fits_notes notes;
+static struct holders holders;
+static char recorder[64];
+
+/* `notes [recorder=NAME-VERSION] of events ..`: those of the tracer. */
+static void read_notes(struct steps *s)
+{
+    char named[LINE] = "";
+    if (steps_take(s, "recorder="))
+        take_word(s, named);
+    if (!steps_take(s, "of") || !steps_take(s, "events"))
+        steps_wrong(s, "of which events?");
+    CLOSED(close_trace)
+    struct trace_source *source = tiny_trace(steps_at_end(s) ? steps_events() : steps_rest(s));
+    (void)snprintf(source->info.recorder, sizeof source->info.recorder, "%.30s", named);
+    fits_notes_close(&notes);
+    assert_ok(fits_notes_read(source, &notes, &test_error));
+    (void)snprintf(recorder, sizeof recorder, "%s", source->info.recorder);
+}
+
+/* `holders of events ..`: the blocks at the peak, by tag. */
+static void find_holders(struct steps *s)
+{
+    if (!steps_take(s, "of") || !steps_take(s, "events"))
+        steps_wrong(s, "of which events?");
+    CLOSED(close_trace)
+    struct trace_source *source = tiny_trace(steps_at_end(s) ? steps_events() : steps_rest(s));
+    assert_ok(holders_find(source, UINT64_MAX, &holders, &test_error));
+}
+
+/* `smallest_card BYTES NAME`; without a name none has so many. */
+static void smallest_card(struct steps *s)
+{
+    struct sim_profile card = {.name = ""};
+    uint64_t bytes = steps_value(s);
+    bool found = fits_smallest_card(bytes, &card);
+    steps_make(s, "usable")->value = (long double)card.usable_bytes;
+    steps_is_text(s, found ? card.name : "", true);
+}
+
+/* `note N TEXT`, `note versions|refusal|measured|recorder TEXT`, `holder N tag|at TEXT`. */
+static void note_text(struct steps *s)
+{
+    const char *text = steps_take(s, "versions")   ? notes.versions
+                       : steps_take(s, "refusal")  ? notes.refusal
+                       : steps_take(s, "measured") ? notes.measured
+                       : steps_take(s, "recorder") ? recorder
+                                                   : notes.at[steps_value(s)].name;
+    steps_is_text(s, text, true);
+}
+
+static void holder_text(struct steps *s)
+{
+    const struct holder *one = &holders.at[steps_value(s) % HOLDERS_MOST];
+    const char *text = steps_take(s, "tag") ? one->tag : steps_take(s, "at") ? one->at : "?";
+    steps_is_text(s, text, true);
+}
+
+/* notes.FIELD, notes.N.FIELD; holders.count, holders.N.FIELD. */
+static bool figure_of_notes(const char *name, long double *value)
+{
+    static const struct steps_field of_notes[] = {
+        FIELD(fits_notes, traced), FIELD(fits_notes, count), FIELD(fits_notes, more_bytes)};
+    static const struct steps_field of_note[] = {FIELD(fits_note, kind), FIELD(fits_note, count),
+                                                 FIELD(fits_note, bytes),
+                                                 FIELD(fits_note, more_bytes)};
+    static const struct steps_field of_holders[] = {FIELD(holders, count)};
+    static const struct steps_field of_holder[] = {FIELD(holder, bytes), FIELD(holder, blocks)};
+    bool noted = strncmp(name, "notes.", 6) == 0;
+    if (!noted && strncmp(name, "holders.", 8) != 0)
+        return false;
+    const char *field = strchr(name, '.') + 1;
+    char *dot;
+    size_t number = strtoul(field, &dot, 10);
+    if (*dot != '.')
+        return noted ? STEPS_GET(field, of_notes, &notes, value)
+                     : STEPS_GET(field, of_holders, &holders, value);
+    return noted ? number < notes.count && STEPS_GET(dot + 1, of_note, &notes.at[number], value)
+                 : STEPS_GET(dot + 1, of_holder, &holders.at[number % HOLDERS_MOST], value);
+}
+
 /* ---- driver calls ---------------------------------------------------------------------------- */
 
 static struct model_cell calls;
@@ -379,6 +464,16 @@ bool steps_suites_operation(struct steps *s)
         steps_is_text(s, advice.result.peak.at[steps_value(s)].tag, true);
     else if (steps_take(s, "first_row_lacks"))
         assert_null(strstr(advice.result.rows[0].candidate.spec, steps_rest(s)));
+    else if (steps_take(s, "notes"))
+        read_notes(s);
+    else if (steps_take(s, "note"))
+        note_text(s);
+    else if (steps_take(s, "holders"))
+        find_holders(s);
+    else if (steps_take(s, "holder"))
+        holder_text(s);
+    else if (steps_take(s, "smallest_card"))
+        smallest_card(s);
     else if (steps_take(s, "compare_calls"))
         compare_calls(s);
     else if (steps_take(s, "request_stream"))
@@ -402,12 +497,14 @@ bool steps_suites_figure(struct steps *s, const char *name, long double *value)
         return *value = (long double)stream.hash, true;
     if (strcmp(name, "stream.peak_granted") == 0)
         return *value = (long double)stream.peak_granted_bytes, true;
-    return calls.all.count && figure_of_calls(name, value);
+    return figure_of_notes(name, value) || (calls.all.count && figure_of_calls(name, value));
 }
 
 void steps_suites_begin(void)
 {
     close_advice();
     close_calls();
+    fits_notes_close(&notes);
+    notes = (struct fits_notes){0};
     tenant_count = 0;
 }
