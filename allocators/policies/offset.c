@@ -163,13 +163,12 @@ static enum ar_status offset_alloc(struct ar_policy *base, const struct ar_polic
     ar_class_lists_pop(&self->lists, at, bin, at[block].right);
     if (__builtin_expect(fills_region(&at[block]), 0))
         base->totals.releasable_bytes -= at[block].bytes;
-    ar_policy_free_removed(base, at[block].bytes);
     at[block].used = 1;
     uint64_t rest_bytes = at[block].bytes - bytes;
+    ar_policy_free_replaced(base, at[block].bytes, rest_bytes);
     if (rest_bytes) {
         uint32_t rest = ar_spans_cut(&self->spans, block, bytes, 0);
         ar_class_lists_push(&self->lists, at, bin_of(rest_bytes >> self->unit_log2), rest);
-        ar_policy_free_added(base, rest_bytes);
         self->block_count++;
         self->splits++;
     }
