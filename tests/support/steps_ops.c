@@ -186,7 +186,7 @@ void steps_close_rig(struct steps *s)
         uint64_t left = s->device
                             ? s->device->counters.physical_bytes + s->device->counters.pinned_bytes
                             : fake_rig_backing.held_bytes;
-        if (!s->stopped || s->refused != RELAY_MAP) /* else it does not know what is mapped */
+        if (s->refused != RELAY_UNMAP && (!s->stopped || s->refused != RELAY_MAP)) /* else it does not know what is mapped */
             steps_is_equal(s, left, 0);
         if (s->device && !s->misused && s->device->ops->problem(s->device)[0])
             steps_wrong(s, "%s", s->device->ops->problem(s->device));
@@ -573,6 +573,7 @@ static void read_numbers(struct steps *s, uint64_t *numbers, size_t count)
       steps_is_text(s, *s->device->props.costs_of ? s->device->props.costs_of : "none", true))     \
     X(refuse_reserve, 1, s->refusals = a[0], s->refused = RELAY_RESERVE)                           \
     X(refuse_map, 1, s->refusals = a[0], s->refused = RELAY_MAP)                                   \
+    X(refuse_unmap, 1, s->refusals = a[0], s->refused = RELAY_UNMAP)                               \
     X(segment_free, 1, backed(s, ar_backing_segment_free(s->backing, a[0])))                       \
     X(release, 1, backed(s, ar_backing_release(s->backing, a[0])))                                 \
     X(destroy, 1, backed(s, ar_backing_destroy(s->backing, a[0])))                                 \
