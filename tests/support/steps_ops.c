@@ -186,7 +186,8 @@ void steps_close_rig(struct steps *s)
         uint64_t left = s->device
                             ? s->device->counters.physical_bytes + s->device->counters.pinned_bytes
                             : fake_rig_backing.held_bytes;
-        if (s->refused != RELAY_UNMAP && (!s->stopped || s->refused != RELAY_MAP)) /* else it does not know what is mapped */
+        if (s->refused != RELAY_UNMAP &&
+            (!s->stopped || s->refused != RELAY_MAP)) /* else it does not know what is mapped */
             steps_is_equal(s, left, 0);
         if (s->device && !s->misused && s->device->ops->problem(s->device)[0])
             steps_wrong(s, "%s", s->device->ops->problem(s->device));
