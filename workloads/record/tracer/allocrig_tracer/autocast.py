@@ -75,7 +75,7 @@ def casts_keep_gradients():
     """Whether this PyTorch makes the casts that it keeps with gradients even within no_grad: it is asked on the CPU.
     2.11 does. A weight with a gradient decides how a product runs (should_fold in native/LinearAlgebra.cpp)."""
     one = torch.nn.Parameter(torch.ones(1, 1, device="cpu"))
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.inference_mode(False), torch.autocast("cpu", torch.bfloat16):
         with torch.no_grad():
             torch.mm(one, one)
         with torch.enable_grad():

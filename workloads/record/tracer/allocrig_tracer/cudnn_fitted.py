@@ -54,10 +54,10 @@ class Shares:
         return parts
 
 
-# Engines that cuDNN leaves out: of cublasLt, of Winograd products and of Fourier transforms (18; forward: 3)
+# Engines that cuDNN leaves out: of Winograd products and of Fourier transforms (18; forward: 3)
 
-WINOGRAD, FOURIER, CUBLASLT = 17, 18, 62
-LEFT_OUT = {"weight": (17, 18), "weight16": (17,), "images": (3,), "point": (62,), "point16": (62,)}
+WINOGRAD, FOURIER = 17, 18
+LEFT_OUT = {"weight": (17, 18), "weight16": (17,), "images": (3,)}
 FEATURES = "n c k h w kernel engine kilobytes rows weights".split()
 
 
@@ -67,9 +67,6 @@ def tree_of(s):
             max(s.dilation) > 1):
         return None
     bits = "" if s.dtype == "float32" else "16"
-    if max(s.w[2:]) == 1:
-        of_grid = s.x[0] > 1 and math.prod(s.x[2:]) >= 16 and not max(s.padding)  # no smaller image was measured
-        return "point" + bits if s.operation == BACKWARD_WEIGHT and of_grid else None
     if len(s.x) != 4:
         return None
     if s.operation == BACKWARD_WEIGHT:
@@ -81,41 +78,44 @@ def tree_of(s):
 
 
 def features(s, engine, size):
-    if max(s.w[2:]) == 1:
-        area = math.prod(s.x[2:])
-        return s.x[0], s.x[1], s.w[0], area, 1, 1, engine, size >> 10, s.x[0] * area, s.x[1] * s.w[0]
     n, c, h, w = (*s.x[:2], *s.y[2:]) if s.operation == BACKWARD_WEIGHT else (s.x[1], s.x[0], *s.x[2:])
     kernel, rows = (s.w[2], n * h * w) if s.operation == BACKWARD_WEIGHT else (s.y[2], s.w[2])
     return n, c, s.w[0], h, w, kernel, engine, size >> 10, rows, c * s.w[0]
 
 
 class Trees:
-    """kernels/cudnn_trees.tsv."""
+    """kernels/cudnn_trees.tsv: of the engines here, and of cudnn_products.py with features of their own."""
 
     def __init__(self):
         self.trees, lines = {}, []
         for line in lines_of("cudnn_trees.tsv"):
             if line.startswith("#tree"):
-                lines = self.trees[line.split("\t")[1]] = []
+                name, features = line.split("\t")[1:3]
+                lines = []
+                self.trees[name] = lines, features.split(" ")
             elif not line.startswith("#"):
                 lines.append(line)
-        self.trees = {name: self.node(iter(lines)) for name, lines in self.trees.items()}
+        self.trees = {name: self.node(iter(lines), features) for name, (lines, features) in self.trees.items()}
 
-    def node(self, lines):
+    def node(self, lines, features):
         line = next(lines)
         if line[0] == "=":
             return int(line[1:])
         feature, limit = line.split("\t")
-        return FEATURES.index(feature), float(limit), self.node(lines), self.node(lines)
+        return features.index(feature), float(limit), self.node(lines, features), self.node(lines, features)
+
+    def leaf(self, name, values):
+        """The leaf of a tree, or None if there is no such tree."""
+        node = self.trees.get(name)
+        while isinstance(node, tuple):
+            node = node[2] if values[node[0]] <= node[1] else node[3]
+        return node
 
     def engine(self, s, first_engine, first_size):
         """The engine that leads instead of the first that cuDNN lists without a driver, 0 if none does, or None if no
         tree says so."""
-        node = self.trees.get(tree_of(s))
-        values = features(s, first_engine, first_size) if node is not None else ()
-        while isinstance(node, tuple):
-            node = node[2] if values[node[0]] <= node[1] else node[3]
-        return node
+        name = tree_of(s)
+        return self.leaf(name, features(s, first_engine, first_size)) if name else None
 
 
 def winograd(s):

@@ -10,8 +10,8 @@ Where the answer comes from, best first:
 
 Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN 9.19 (kernels/CUDNN.md):
 
-- A kernel 1x1, stride 1, without padding and groups, runs in cublasLt, with a workspace of at most a few hundred
-  bytes. Its weight gradient in NCHW is one product per sample into float32, summed up afterwards.
+- A kernel 1x1, stride 1, without padding and groups, runs in cublasLt: cudnn_products.py. Its weight gradient in NCHW is
+  one product per sample into float32, summed up afterwards.
 - Depthwise convolutions have engines of their own without workspace; the weight gradient of 16-bit types in NHWC
   takes 32 bytes per sample, element of the filter and channel, with channels in multiples of 32.
 - Engines of Winograd products and of Fourier transforms lead where a tree says so (cudnn_fitted.py).
@@ -24,7 +24,7 @@ from . import cudnn_division as division
 from . import cudnn_fitted as fitted
 from . import cudnn_library as library
 from .cudnn_division import product, up
-from .cudnn_splits import Splits
+from .cudnn_products import Products
 
 FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_INPUT, library.BACKWARD_WEIGHT
 HERE = Path(__file__).resolve().parent / "kernels"
@@ -95,7 +95,8 @@ class Source:
         self.blocks = {size + 1: (size + 1) * count for size, count in enumerate(clusters)}
         self.multiprocessors = self.blocks.get(1, 132)
         self.planner = None
-        self.fitted_shares, self.trees, self.splits = fitted.Shares(), fitted.Trees(), Splits()
+        self.fitted_shares, self.trees = fitted.Shares(), fitted.Trees()
+        self.products = Products(self.trees)
         self.answers = {}
         self.table = None
         loaded = library.load() if use_library else None
@@ -121,8 +122,7 @@ class Source:
             if not found and self.divides and s.allow_tf32:
                 ruled = self.trees.engine(s, engine, size)
                 if ruled:
-                    left = (s.x[0] * 4 * s.w[0] * s.x[1] if ruled == fitted.CUBLASLT else
-                            fitted.winograd(s) if ruled == fitted.WINOGRAD else fourier(s))
+                    left = fitted.winograd(s) if ruled == fitted.WINOGRAD else fourier(s)
                     found.append((left, left, left))
             found.append(self.on_card(s, size, configuration))
             if not search and (not found[-1][0] or len(found) > NEXT):
@@ -131,7 +131,7 @@ class Source:
             return self.from_table(s)
         first, low, high = found[0]
         sizes = [p[0] for p in found[:TIMED]]
-        special = leading(s, first, self.splits) if ruled is None else None
+        special = leading(s, first, self.products) if ruled is None else None
         if special is not None:
             first, low, high = special
             sizes.insert(0, first)
@@ -185,7 +185,7 @@ class Source:
         size = sum(up(v, 16) for v, bit in zip((x, w, y), (1, 2, 4)) if copied & bit)
         everything = 0 if s.channels_last else sum(up(v, 128) + 128 for v in (x, w, y))
         first, low, high = size, 0, max(size, everything) + (self.multiprocessors << 16)
-        special = leading(s, first, self.splits)
+        special = leading(s, first, self.products)
         if special is not None:
             first, low, high = special
         largest = max(first, everything, fourier(s))
@@ -205,55 +205,28 @@ def between(s, sizes, ruled):
     return sizes
 
 
-def leading(s, first, splits):
+def leading(s, first, products):
     """(bytes, lowest, highest) if an engine leads that cuDNN leaves out without a driver, else None."""
     if pointwise(s):
-        return matrix_product(s, first, splits)
+        return matrix_product(s, first, products)
     if depthwise(s):
         return by_channel(s, first)
     return None
 
 
-def matrix_product(s, first, splits):
-    """cublasLt's engines. Which of them lead, and how they split a sum, is cublasLt's choice: rules of thumb, and what
-    was measured (cudnn_splits.py)."""
-    n, k, c, area = s.x[0], s.w[0], s.x[1], product(s.x[2:])
-    rows, product_bytes, half = n * area, 4 * k * c, s.dtype in ("float16", "bfloat16")
+def matrix_product(s, first, products):
+    """cublasLt's engines."""
     if s.dtype == "float64":
         return None
     if s.dtype == "float32" and not s.allow_tf32:
         if s.operation == BACKWARD_WEIGHT:
             return 0, 0, first
         return None if s.channels_last else (0, 0, first)
-    if s.operation != BACKWARD_WEIGHT:
-        if not s.channels_last and by_copies(s, n, k * c, area, half):
-            return None
-        side = s.y if s.operation == FORWARD else s.x
-        high = min(16 * 4 * product(side), 8 << 20) if rows <= 4096 else 512
-        return 0, 0, high if s.channels_last or k * c < 100000 else max(high, first)
-    if not s.channels_last:
-        per_sample = n * product_bytes
-        intense = 2 * k * c / (area * (c + k))
-        if half:
-            other = rows < 390 or intense > 1.3 and per_sample > 8 << 20
-        else:
-            other = rows < 64 or intense > 2.3 and per_sample > 50 << 20 or intense > 5.6 and per_sample > 6 << 20
-        if area < 36 or other:
-            return None
-        return per_sample, min(first, per_sample), max(first, per_sample)
-    size = splits.size(s)
-    return None if size is None else (size, 0, max(size, min(n * product_bytes, 64 << 20)))
-
-
-def by_copies(s, samples, weights, area, half):
-    """Whether the engine that copies to NHWC precedes one product per sample: images that fill no tile of 64 rows."""
-    small = 25 <= area < 100
-    if s.operation == BACKWARD_INPUT:
-        return small and (samples >= 16 and weights >= 220000 if half else samples >= 8 and weights >= 240000)
-    if not half:
-        return False
-    return (small and area % 8 and samples >= 16 and weights >= 80000 or
-            100 <= area < 256 and area % 64 and samples * area >= 2400 and weights >= 560000)
+    size = products.size(s)
+    if size is None:
+        return None
+    most = s.x[0] * 4 * s.w[0] * s.x[1] if s.operation == BACKWARD_WEIGHT else 16 * 4 * product(s.y)
+    return size, 0, max(size, min(most, 64 << 20))
 
 
 def by_channel(s, first):

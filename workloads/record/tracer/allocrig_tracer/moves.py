@@ -8,6 +8,7 @@ and type already is returned as it is.
 import functools
 
 import torch
+from torch._prims_common import suggest_memory_format
 
 
 def install(current):
@@ -21,7 +22,7 @@ def install(current):
         if device is not None and device.type == "cuda" and device.index is None:
             device = current().current_device()
         there, same = device is None or self.device == device, dtype is None or self.dtype == dtype
-        laid_out = layout in (None, torch.preserve_format) or self.is_contiguous(memory_format=layout)
+        laid_out = layout in (None, torch.preserve_format) or suggest_memory_format(self) == layout
         if there and same and laid_out and not copy:
             return self
         chosen = {"non_blocking": non_blocking, "copy": copy}

@@ -11,7 +11,7 @@ part writes a file of tab-separated lines as it goes, so that an interrupted run
   plans.tsv           workspaces of the plans of drawn convolutions, asked of cuDNN with a handle; nothing runs
   families.tsv        the same for a few sizes of each kind of convolution
   shares.tsv          the first plans of convolutions, mostly of weight gradients, with engine, bytes and knobs
-  grid.tsv            the first plan of weight gradients and second derivatives, with its knobs
+  grid.tsv            the first plan of the kinds of cudnn_cases.py, with its knobs, on the card and without a driver
   sizes.tsv           workspace, reserve and weight space of recurrent networks, batch norm, CTC; nothing runs
   default.tsv         requests of aten.convolution and aten.convolution_backward, torch.backends.cudnn.benchmark off
   search.tsv          the same with benchmark on
@@ -211,18 +211,29 @@ def plan_families(writer, planner, seconds):
                                             ([stride] * 2, [pad] * 2, [1, 1]), dtype, last))
 
 
-def plan_grid(writer, planner, seed, seconds, kinds):
-    """The first plan of each case of a grid, with its knobs."""
-    source = grid_cases(random.Random(seed), 2 << 30, kinds)
+def described(planner, plan):
+    knobs = ",".join(f"{k}={v}" for k, v in sorted(planner.knobs(plan[2]).items()))
+    return f"{plan[0]}:{plan[1]}:{knobs}"
+
+
+def plan_grid(writer, planner, seed, seconds, kinds, most=1):
+    """The first plans of each case of a grid, up to one that takes nothing, with their knobs: of the card, and those
+    that cuDNN lists for it without a driver."""
+    alone = library.Planner(library.load(), planner.properties())
+    source = grid_cases(random.Random(seed), 4 << 30, kinds)
     for _ in until(seconds):
         operation, case = next(source)
-        y, last = case.output(), case.layout[0] == "l"
-        for plan in planner.plans(operation, case.x, case.w, y, case.stride, case.padding, case.dilation,
-                                  NAMES[case.dtype], last):
-            knobs = ",".join(f"{k}={v}" for k, v in sorted(planner.knobs(plan[2]).items()))
-            writer.write(operation, text(case.x), text(case.w), text(y), text(case.stride), text(case.padding),
-                         text(case.dilation), case.dtype, int(last), 1, f"{plan[0]}:{plan[1]}:{knobs}")
-            break
+        y, last, lists = case.output(), case.layout[0] == "l", []
+        for p in (planner, alone):
+            found = []
+            for plan in p.plans(operation, case.x, case.w, y, case.stride, case.padding, case.dilation,
+                                NAMES[case.dtype], last):
+                found.append(described(p, plan))
+                if len(found) == most or not plan[1]:
+                    break
+            lists.append(" ".join(found))
+        writer.write(operation, text(case.x), text(case.w), text(y), text(case.stride), text(case.padding),
+                     text(case.dilation), case.dtype, int(last), 1, *lists)
 
 
 def plan_shares(writer, planner, seed, seconds):
@@ -243,8 +254,7 @@ def plan_shares(writer, planner, seed, seconds):
         for tf32 in (True, False) if case.dtype == "f32" and draw.random() < .1 else (True,):
             found = []
             for plan in planner.plans(operation, x, w, y, *fields, NAMES[case.dtype], last, allow_tf32=tf32):
-                knobs = ",".join(f"{k}={v}" for k, v in sorted(planner.knobs(plan[2]).items()))
-                found.append(f"{plan[0]}:{plan[1]}:{knobs}")
+                found.append(described(planner, plan))
                 if len(found) == 3:
                     break
             writer.write(operation, text(x), text(w), text(y), *(text(f) for f in fields), case.dtype, int(last),
@@ -511,6 +521,7 @@ def main():
     options.add_argument("--limit", type=int, default=768 << 20, help="bytes of the tensors of a case that runs")
     options.add_argument("--calls", type=int, default=2, help="calls of each case of default and search")
     options.add_argument("--kinds", default=",".join(["weight"] * 9 + ["point"] * 7 + ["images"] * 3), help="of grid")
+    options.add_argument("--most", type=int, default=1, help="plans of each case of grid")
     for part, seconds in (("plans", 30), ("families", 60), ("shares", 0), ("grid", 0), ("sizes", 12), ("default", 60), ("search", 60), ("limited", 12),
                           ("modules", 25)):
         options.add_argument("--" + part, type=float, default=seconds)
@@ -552,7 +563,8 @@ def main():
              "crc", "seconds")
     part("plans", plans, lambda w: plan_lists(w, planner, o.seed, o.plans))
     part("families", plans, lambda w: plan_families(w, planner, o.families))
-    part("grid", plans[:9] + ("tf32", "first"), lambda w: plan_grid(w, planner, o.seed, o.grid, o.kinds.split(",")))
+    part("grid", plans[:9] + ("tf32", "first", "alone"),
+         lambda w: plan_grid(w, planner, o.seed, o.grid, o.kinds.split(","), o.most))
     part("shares", plans[:9] + ("tf32", "first"), lambda w: plan_shares(w, planner, o.seed, o.shares))
 
     def sizes(writer):

@@ -197,14 +197,87 @@ def dense(draw, wide):
     return c, o, 1, k, stride, padding, dilation
 
 
+def case_of(x, w, stride, padding, dilation, groups, dtype, layout):
+    return Case(x=list(x), w=list(w), stride=list(stride), padding=list(padding), dilation=list(dilation), groups=groups,
+                transposed=0, output_padding=[0] * len(stride), bias=0, dtype=dtype, layout=layout)
+
+
+def later_case(draw, kind, pairs, wide):
+    """(operation, case) of what the first grids lack: pictures above 128 x 128, volumes, lines, filters of one element
+    for every operation, depthwise filters in 16 bits."""
+    operation = draw.choice((library.FORWARD, library.BACKWARD_INPUT, library.BACKWARD_WEIGHT))
+    dtype = draw.choice(("f32", "f32", "bf16", "f16"))
+    layout, n, c, o = draw.choice(("ccc", "lll")), draw.choice((1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)), draw.choice(wide), draw.choice(wide)
+    side = lambda: draw.choice((96, 112, 128, 144, 160, 192, 224, 256, 288, 300, 320, 384, 416, 448, 480, 512, 640))
+    h = side()
+    w = h if draw.random() < .7 else side()
+    groups, k, stride, padding, dilation = 1, (1, 1), (1, 1), (0, 0), (1, 1)
+    if kind in ("bigpoint", "product"):
+        if draw.random() < .4:
+            o, c = draw.choice(pairs)
+            o, c = draw.choice(((o, c), (c, o)))
+        if draw.random() < .15:
+            o = draw.choice((1, 2, 3, 4, 5, 10, 19, 21))
+        if kind == "product":
+            n = draw.choice((1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 100, 128, 256))
+            h = draw.choice((1, 2, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 24, 26, 28, 30, 32, 36, 40, 48, 52, 56, 64, 72, 80, 96, 112, 128))
+            w = h if draw.random() < .75 else draw.choice((1, 8, 10, 16, 20, 32, 50, 64, 100, 128))
+            layout = draw.choice(("ccc", "ccc", "lll"))
+    elif kind == "depthwise16":
+        c, o, groups, k, stride, padding, dilation = by_channel(draw)
+        h = draw.choice((4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256))
+        w = h if draw.random() < .7 else draw.choice((4, 8, 10, 14, 20, 28, 32, 40, 56, 64, 80, 128))
+        n = draw.choice((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256))
+        dtype = draw.choice(("bf16", "f16"))
+        operation = draw.choice((library.BACKWARD_INPUT,) + (library.BACKWARD_WEIGHT,) * 4)
+    elif kind == "big":
+        c, o, groups, k, stride, padding, dilation = dense(draw, wide)
+        c = draw.choice((3, 16, 32, 48, 64, 64, 96, 128, 256)) if c > 4 else c
+    elif kind == "deep":
+        c, o = draw.choice((512, 576, 640, 768, 960, 1024, 1280)), draw.choice((256, 512, 640, 768, 1024, 1280, 2048))
+        h = draw.choice((4, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64))
+        w, k, padding = h, (3, 3), (1, 1)
+    elif kind == "line":
+        h, w = 1, draw.choice((30, 50, 64, 75, 100, 128, 150, 200, 256, 400, 500, 512, 750, 800, 1000, 1024, 1500, 2000, 3000, 4096, 8000, 16000))
+        n, layout = draw.choice((1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)), "ccc"
+        v, s, d = draw.choice(((3, 1, 1), (3, 1, 1), (3, 2, 1), (3, 1, 2), (3, 1, 4), (3, 1, 8), (5, 1, 1), (5, 2, 1), (7, 1, 1), (7, 1, 3), (9, 1, 1), (11, 1, 1), (4, 2, 1), (8, 4, 1), (15, 1, 1), (10, 5, 1), (2, 2, 1), (1, 1, 1)))
+        k, stride, dilation = (1, v), (1, s), (1, d)
+        padding = (0, draw.choice((d * (v - 1) // 2, d * (v - 1) // 2, 0)))
+    elif kind == "volume":
+        sides = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+        size = [draw.choice(sides)] * 3
+        if draw.random() < .4:
+            size[draw.randrange(3)] = draw.choice(sides)
+        if draw.random() < .25:
+            size[0] = draw.choice((2, 4, 8, 16))
+        c, o = draw.choice((1, 2, 3, 4, 8, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 384)), draw.choice((1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384))
+        v, s = draw.choice(((3, 1), (3, 1), (3, 1), (3, 2), (2, 2), (1, 1), (4, 2), (5, 1)))
+        k, stride, dilation = [v] * 3, [s] * 3, [1] * 3
+        if draw.random() < .2:
+            k[0], stride[0] = 1, 1
+        padding = [(u - 1) // 2 if u % 2 else (u - t) // 2 for u, t in zip(k, stride)]
+        n = draw.choice((1, 1, 2, 2, 3, 4, 6, 8, 16))
+        return operation, case_of((n, c, *size), (o, c, *k), stride, padding, dilation, 1, dtype, layout)
+    return operation, case_of((n, c, h, w), (o, c // groups, *k), stride, padding, dilation, groups, dtype, layout)
+
+
+LATER = ("bigpoint", "product", "depthwise16", "big", "deep", "line", "volume")
+
+
 def grid_cases(draw, limit, kinds):
     """(operation, case): weight gradients of 3x3 and other filters, of 1x1 filters, second derivatives, in which
-    images are filters (native/Convolution.cpp, _convolution_double_backward), and forward and input of the first."""
+    images are filters (native/Convolution.cpp, _convolution_double_backward), forward and input of the first, and the
+    kinds of LATER."""
     pairs = sorted({tuple(numbers(r[3])[:2]) for r in shape_rows() if numbers(r[3])[2:] == [1, 1] and r[7] == "1"})
     narrow = (3, 16, 24, 32, 48, 64, 64, 96, 128, 128, 192, 256, 256, 384, 512)
     wide = narrow + (4, 8, 80, 160, 320, 640, 768, 1024, 1280, 2048)
     while True:
         kind = draw.choice(kinds)
+        if kind in LATER:
+            operation, case = later_case(draw, kind, pairs, wide)
+            if case.valid() and case.bytes() <= limit:
+                yield operation, case
+            continue
         n = draw.choice((1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128))
         h = draw.choice((4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24, 28, 30, 32, 40, 48, 56, 64, 80, 96, 112, 128))
         w = h if draw.random() < .6 else draw.choice((4, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128))

@@ -1,10 +1,10 @@
 """Fits the tables of kernels/ that follow from plans on a card: cudnn_shares.tsv, cudnn_splits.tsv and cudnn_trees.tsv.
 
-    python3 cudnn_fit.py FIT.tsv.gz.. [--check FILE.tsv.gz] [--shares]
+    python3 cudnn_fit.py FIT.tsv.gz.. [--check FILE.tsv.gz] [--parts PARTS]
 
 The files are grid.tsv and shares.tsv of cudnn.py. It needs scikit-learn, and cuDNN for the answers without a driver.
 With --check it fits nothing and says how often the tables and all rules are right for the first plans of that file.
---shares leaves the trees as they are.
+--parts fits some of the tables alone.
 """
 import argparse
 import collections
@@ -17,9 +17,11 @@ sys.path.insert(0, os.path.join(HERE, ".."))
 from allocrig_tracer import cudnn_division as division  # noqa: E402
 from allocrig_tracer import cudnn_fitted as fitted  # noqa: E402
 from allocrig_tracer import cudnn_plans as plans  # noqa: E402
-from allocrig_tracer import cudnn_splits as splits  # noqa: E402
+from allocrig_tracer import cudnn_products as products  # noqa: E402
 
 ENOUGH = 4  # samples of a number of parts
+KNOB = division.KNOB_WORKSPACE
+CUBLASLT = {plans.FORWARD: 58, plans.BACKWARD_WEIGHT: 62, plans.BACKWARD_INPUT: 63}  # its engines
 NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
 
 
@@ -29,7 +31,7 @@ def numbers(text):
 
 def rows(path):
     """(shape, engine, bytes, knobs) of the first plan of each line."""
-    for line in gzip.open(path, "rt"):
+    for line in gzip.open(path, "rt") if path.endswith(".gz") else open(path):
         c = line.rstrip("\n").split("\t")
         if c[0] == "operation" or len(c) < 11 or not c[10]:
             continue
@@ -76,31 +78,60 @@ def fit_shares(source, paths, out):
             " ".join(f"{p}:{v:g}" for p, v in limit.items() if v is not None) for limit in (limits, whole))]) + "\n")
 
 
+def knob_of(s, engine, knobs):
+    """How much cublasLt may take (knob 25), or OTHER if another engine leads."""
+    return knobs[KNOB] if engine == CUBLASLT[s.operation] and set(knobs) == {KNOB} else products.OTHER
+
+
+def fewest(points, multiple):
+    """The points from which all others follow."""
+    points, kept, at = sorted((r, *v) for r, v in points.items()), [], 0
+    while at < len(points):
+        kept.append(points[at])
+        to = len(points) - 1
+        while to > at + 1 and any(products.between([points[at], points[to]], p[0], multiple) != p[1:] for p in points[at + 1:to]):
+            to = at + (to - at) // 2 if to - at > 8 else to - 1
+        at = to if to > at else len(points)
+    return kept
+
+
 def fit_splits(paths, out):
     layers = collections.defaultdict(dict)
     for path in paths:
-        for s, engine, size, _ in rows(path):
+        for s, engine, size, knobs in rows(path):
             if s.operation == plans.BACKWARD_WEIGHT and s.channels_last and plans.pointwise(s):
-                layer = layers[splits.kind(s.dtype), s.w[0], s.w[1]]
-                layer[s.x[0] * plans.product(s.x[2:])] = size if engine == fitted.CUBLASLT else splits.OTHER
+                knob = knob_of(s, engine, knobs)
+                if knob > 0:
+                    layer = layers[products.bits(s.dtype), s.w[0], s.w[1], knob]
+                    layer[s.x[0] * plans.product(s.x[2:])] = divmod(size, 4 * s.w[0] * s.w[1])
     for key in sorted(layers):
-        points = sorted(layers[key].items())
-        kept = [p for i, p in enumerate(points) if i in (0, len(points) - 1) or not
-                points[i - 1][1] == p[1] == points[i + 1][1]]
-        out.write("\t".join([*map(str, key), " ".join(f"{r}:{size}" for r, size in kept)]) + "\n")
+        kept = fewest(layers[key], products.MULTIPLE[key[0]])
+        texts = [(f"{r}:{n}", f"{r}:{n}:{flags}", (r, n, flags)) for r, n, flags in kept]
+        out.write("\t".join([*map(str, key), " ".join(
+            short if products.point(short, key[0]) == p else long for short, long, p in texts)]) + "\n")
 
 
-def preorder(tree, classes, node=0):
+def preorder(tree, classes, names, node=0):
     if tree.children_left[node] < 0:
         yield f"={classes[tree.value[node][0].argmax()]}"
         return
-    yield f"{fitted.FEATURES[tree.feature[node]]}\t{tree.threshold[node]:g}"
-    yield from preorder(tree, classes, tree.children_left[node])
-    yield from preorder(tree, classes, tree.children_right[node])
+    both = [list(preorder(tree, classes, names, child)) for child in (tree.children_left[node], tree.children_right[node])]
+    if both[0] == both[1] and len(both[0]) == 1:  # the same answer
+        yield both[0][0]
+        return
+    yield f"{names[tree.feature[node]]}\t{tree.threshold[node]:g}"
+    yield from both[0] + both[1]
+
+
+def fit_tree(name, names, samples, out, **options):
+    from sklearn.tree import DecisionTreeClassifier
+    model = DecisionTreeClassifier(random_state=1, **options)
+    model.fit([x for x, _ in samples], [y for _, y in samples])
+    out.write(f"#tree\t{name}\t{' '.join(names)}\t{len(samples)} lists\n")
+    out.writelines(line + "\n" for line in preorder(model.tree_, model.classes_, names))
 
 
 def fit_trees(source, paths, out):
-    from sklearn.tree import DecisionTreeClassifier
     samples = collections.defaultdict(list)
     for path in paths:
         for s, engine, _, _ in rows(path):
@@ -111,11 +142,20 @@ def fit_trees(source, paths, out):
                 if first:
                     samples[name].append((fitted.features(s, *first[:2]), leads))
     for name in sorted(samples):
-        model = DecisionTreeClassifier(max_depth=12, min_samples_leaf=3, random_state=1)
-        model.fit([x for x, _ in samples[name]], [y for _, y in samples[name]])
-        led = sum(y > 0 for _, y in samples[name])
-        out.write(f"#tree\t{name}\t{len(samples[name])} lists, {led} with such an engine\n")
-        out.writelines(line + "\n" for line in preorder(model.tree_, model.classes_))
+        fit_tree(name, fitted.FEATURES, samples[name], out, max_depth=12, min_samples_leaf=3)
+
+
+def fit_products(paths, out):
+    samples = collections.defaultdict(list)
+    for path in paths:
+        for s, engine, size, knobs in rows(path):
+            if plans.pointwise(s) and s.allow_tf32 and s.dtype != "float64":
+                knob = knob_of(s, engine, knobs)
+                if knob > 0 and not (s.operation == plans.BACKWARD_WEIGHT and (s.channels_last or s.x[0] == 1)):
+                    knob = int(size > (4 * s.x[0] * s.w[0] * s.w[1] if s.operation == plans.BACKWARD_WEIGHT else 0))
+                samples[products.tree_of(s)].append((products.features(s), knob))
+    for name in sorted(samples):
+        fit_tree(name, products.FEATURES, samples[name], out)
 
 
 def check(source, path, most):
@@ -139,25 +179,32 @@ def main():
     options.add_argument("files", nargs="*")
     options.add_argument("--check", default="")
     options.add_argument("--most", type=int, default=1 << 30)
-    options.add_argument("--shares", action="store_true")
+    options.add_argument("--parts", default="shares,splits,trees,products", help="products are added to the file of trees")
     o = options.parse_args()
     source = plans.Source("NVIDIA H200", "9.0")
     if o.check:
         return check(source, o.check, o.most)
-    with open(fitted.HERE / "cudnn_shares.tsv", "w") as f:
-        f.write("# type, operation, tile (knob 2), blocks of a cluster (m, n), one wave, groups, samples; parts of a tile and\n"
-                "# from how many steps on it has them, if it can have more; the same for the most that it can have:\n"
-                "# measure/cudnn_fit.py\n")
-        fit_shares(source, o.files, f)
-    with open(fitted.HERE / splits.NAME, "w") as f:
-        f.write("# Weight gradients of 1x1 filters in NHWC: bits of the type, filters, channels; positions and bytes, -1 if\n"
-                "# cublasLt does not lead: measure/cudnn_fit.py\n")
-        fit_splits(o.files, f)
-    if not o.shares:
-        with open(fitted.HERE / "cudnn_trees.tsv", "w") as f:
-            f.write("# A node: a feature and its limit, then the nodes of those below it, then of the others. =ENGINE: a\n"
-                    "# leaf, 0 if the first of cuDNN's list without a driver leads. measure/cudnn_fit.py\n")
-            fit_trees(source, o.files, f)
+    tables = {"shares": ("cudnn_shares.tsv", SHARES, lambda f: fit_shares(source, o.files, f)),
+              "splits": (products.NAME, SPLITS, lambda f: fit_splits(o.files, f)),
+              "trees": ("cudnn_trees.tsv", TREES, lambda f: fit_trees(source, o.files, f)),
+              "products": ("cudnn_trees.tsv", "", lambda f: fit_products(o.files, f))}
+    for part in o.parts.split(","):
+        name, head, fit = tables[part]
+        with open(fitted.HERE / name, "w" if head else "a") as f:
+            f.write(head)
+            fit(f)
+
+
+SHARES = """# type, operation, tile (knob 2), blocks of a cluster (m, n), one wave, groups, samples; parts of a tile and
+# from how many steps on it has them, if it can have more; the same for the most that it can have:
+# measure/cudnn_fit.py
+"""
+SPLITS = """# Weight gradients of 1x1 filters in NHWC: bits of the type, filters, channels, knob 25; positions, parts and
+# flags, if they are not the usual ones: measure/cudnn_fit.py
+"""
+TREES = """# A node: a feature and its limit, then the nodes of those below it, then of the others. =ENGINE: a leaf, 0 if the first of
+# cuDNN's list without a driver leads; for products: knob 25, -1 if cublasLt does not lead. measure/cudnn_fit.py
+"""
 
 
 if __name__ == "__main__":

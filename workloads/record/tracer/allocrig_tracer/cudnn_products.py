@@ -1,0 +1,124 @@
+"""Convolutions with filters of one element and stride 1 are matrix products of their operands. cuDNN runs them in cublasLt,
+which it leaves out without a driver. Two things are fitted to lists that a card gave (measure/cudnn_fit.py):
+
+- Whether cublasLt leads, and how much it may take (cuDNN's knob 25): trees over the sizes (cudnn_trees.tsv).
+- Into how many parts it divides the sum of a weight gradient in NHWC (cudnn_splits.tsv): that follows from the filters,
+  the channels, the number of positions and the knob alone. Each part is a float32 product. Beside it, and wherever it may
+  take something, there are flags.
+
+A part has a multiple of some positions, so that N parts that are asked for can become fewer. Between two measured numbers
+of positions the parts are those of a number that explains both; kernels/CUDNN.md says how often that is right.
+"""
+import bisect
+import math
+
+from . import cudnn_fitted as fitted
+from . import cudnn_library as library
+
+NAME = "cudnn_splits.tsv"
+OTHER = -1  # an engine leads that cuDNN also lists without a driver
+FLAGS = {"32": 400, "16": 272}
+SPLIT_FLAGS = {"32": 256, "16": 272}  # of a divided sum, where the table has no others
+MULTIPLE = {"32": 4, "16": 8}  # positions
+SLACK = 12  # parts that are asked for are at most a twelfth more than those that there are
+TILES, UNALIGNED = ((128, 0.5), (64, 0.25)), 2  # what another number of tiles costs, and another alignment
+WIDTH = 4  # a factor in a width counts as much as its fourth power in the number of positions
+FEATURES = "n c k h w area rows weights c2 k2 area2 rows2 wide narrow half ratio fill64 fill128".split()
+
+
+def bits(dtype):
+    return "32" if dtype == "float32" else "16"
+
+
+def tree_of(s):
+    return "-".join(("product", {library.FORWARD: "forward", library.BACKWARD_INPUT: "input"}.get(s.operation, "weight"),
+                     "nhwc" if s.channels_last else "nchw", bits(s.dtype)))
+
+
+def features(s):
+    n, c, k, h, w = s.x[0], s.x[1], s.w[0], math.prod(s.x[2:-1]), s.x[-1]
+    area, power = h * w, lambda v: min(v & -v, 64)
+    fill = [area / (-(-area // tile) * tile) for tile in (64, 128)]
+    return (n, c, k, h, w, area, n * area, c * k, power(c), power(k), power(area), power(n * area), max(c, k), min(c, k),
+            s.dtype == "float16", n * area / (c * k), *fill)
+
+
+def parts(rows, asked, multiple):
+    """Parts of so many positions, if each has a multiple of some."""
+    share = -(-rows // asked)
+    return -(-rows // (-(-share // multiple) * multiple))
+
+
+def asked_for(points, multiple):
+    """The least number of parts that explains all points, or None."""
+    most = max(p[1] for p in points)
+    return next((n for n in range(most, most + most // SLACK + 2)
+                 if all(parts(p[0], n, multiple) == p[1] for p in points)), None)
+
+
+def between(points, rows, multiple):
+    """(parts, flags) for a number of positions, from measured points (positions, parts, flags), which are sorted."""
+    at = bisect.bisect_left(points, (rows,))
+    if at == 0 or at < len(points) and points[at][0] == rows:
+        return points[at][1:]
+    if at == len(points):
+        _, last, flags = points[-1]
+        return last and parts(rows, asked_for(points[-2:], multiple) or last, multiple), flags
+    (r1, n1, f1), (r2, n2, f2) = points[at - 1:at + 1]
+    near = (n1, f1) if rows * rows < r1 * r2 else (n2, f2)
+    if n1 and n2:
+        asked = asked_for(points[at - 1:at + 1], multiple)
+        if asked:
+            return parts(rows, asked, multiple), near[1]
+        low, high = max(r1 / (n1 + 1), r2 / (n2 + 1)), min(r1 / n1, r2 / n2)
+        if low < high and n1 < n2:  # a part for each so many positions
+            return int(rows * 2 / (low + high)), near[1]
+    return near
+
+
+def point(text, width):
+    """POSITIONS:PARTS[:FLAGS]."""
+    rows, count, *flags = map(int, text.split(":"))
+    return rows, count, flags[0] if flags else SPLIT_FLAGS[width] if count else 0
+
+
+class Products:
+    def __init__(self, trees):
+        self.trees, self.layers = trees, {}
+        for line in fitted.lines_of(NAME):
+            if not line.startswith("#"):
+                width, *numbers, points = line.split("\t")
+                self.layers[(width, *map(int, numbers))] = [point(p, width) for p in points.split(" ")]
+
+    def size(self, s):
+        """Bytes, or None if another engine leads."""
+        knob = self.trees.leaf(tree_of(s), features(s))
+        if knob in (None, OTHER):
+            return None
+        product = 4 * s.w[0] * s.w[1]
+        if s.operation != library.BACKWARD_WEIGHT:
+            return FLAGS[bits(s.dtype)] if knob else 0
+        if not s.channels_last and (s.x[0] > 1 or not knob):  # a product of each sample, summed up afterwards
+            return s.x[0] * product + (FLAGS[bits(s.dtype)] if knob else 0)
+        count, flags = self.split(s, knob) if knob else (0, 0)
+        return (count + (not s.channels_last)) * product + flags
+
+    def split(self, s, knob):
+        width, k, c, rows = bits(s.dtype), s.w[0], s.w[1], s.x[0] * math.prod(s.x[2:])
+        layer = (width, k, c, knob)
+        if layer not in self.layers:
+            layer = min((v for v in self.layers if v[0] == width and v[3] == knob), default=None,
+                        key=lambda v: self.far(v, k, c) * WIDTH + self.nearest(v, rows))
+        return between(self.layers[layer], rows, MULTIPLE[width]) if layer else (0, 0)
+
+    @staticmethod
+    def far(layer, k, c):
+        """How different the products of two layers are: in size, in tiles, and in whether they are aligned to 16 bytes."""
+        aligned, total = 4 if layer[0] == "32" else 8, 0
+        for a, b in ((layer[1], k), (layer[2], c)):
+            total += abs(math.log(a / b)) + UNALIGNED * (min(a & -a, aligned) != min(b & -b, aligned))
+            total += sum(cost for tile, cost in TILES if -(-a // tile) != -(-b // tile))
+        return total
+
+    def nearest(self, layer, rows):
+        return min(abs(math.log(p[0] / rows)) for p in self.layers[layer])
