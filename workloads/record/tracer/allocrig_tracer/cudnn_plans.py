@@ -131,12 +131,13 @@ class Source:
             return self.from_table(s)
         first, low, high = found[0]
         sizes = [p[0] for p in found[:TIMED]]
-        special = leading(s, first, self.products) if ruled is None else None
+        products = self.products_of(s) if ruled is None else []
+        special = leading(s, first, products) if ruled is None else None
         if special is not None:
             first, low, high = special
             sizes.insert(0, first)
         if not search:
-            then = [p[0] for p in found[special is None:]]
+            then = products[1:] + [p[0] for p in found[special is None:]]
             return Answer(first, low, high, 0, (first, low, high), True, tuple(between(s, then, ruled)))
         x, w, y = operands(s)
         converted = sum(up(v, 128) + 128 for v in (x, w, y)) if not s.channels_last and s.dtype != "float64" else 0
@@ -147,6 +148,11 @@ class Source:
         largest = max([p[0] for p in found] + sizes + [converted, transforms, samples])
         sizes = sizes[:TIMED]
         return Answer(first, low, high, largest, (first, min(sizes), max(sizes)), True)
+
+    def products_of(self, s):
+        """Bytes of the plans of cublasLt that lead, by tables; without TF32 they are not measured."""
+        measured = s.dtype != "float64" and (s.dtype != "float32" or s.allow_tf32)
+        return self.products.sizes(s) if measured and pointwise(s) else []
 
     def plans(self, s):
         """(engine, bytes, configuration) of each plan that cuDNN lists without a driver."""
@@ -185,7 +191,7 @@ class Source:
         size = sum(up(v, 16) for v, bit in zip((x, w, y), (1, 2, 4)) if copied & bit)
         everything = 0 if s.channels_last else sum(up(v, 128) + 128 for v in (x, w, y))
         first, low, high = size, 0, max(size, everything) + (self.multiprocessors << 16)
-        special = leading(s, first, self.products)
+        special = leading(s, first, self.products_of(s))
         if special is not None:
             first, low, high = special
         largest = max(first, everything, fourier(s))
@@ -206,27 +212,16 @@ def between(s, sizes, ruled):
 
 
 def leading(s, first, products):
-    """(bytes, lowest, highest) if an engine leads that cuDNN leaves out without a driver, else None."""
-    if pointwise(s):
-        return matrix_product(s, first, products)
-    if depthwise(s):
-        return by_channel(s, first)
-    return None
-
-
-def matrix_product(s, first, products):
-    """cublasLt's engines."""
-    if s.dtype == "float64":
-        return None
-    if s.dtype == "float32" and not s.allow_tf32:
+    """(bytes, lowest, highest) if an engine leads that cuDNN leaves out without a driver, else None. products: bytes of
+    plans of cublasLt."""
+    if products:
+        most = s.x[0] * 4 * s.w[0] * s.x[1] if s.operation == BACKWARD_WEIGHT else 16 * 4 * product(s.y)
+        return products[0], 0, max(products[0], min(most, 64 << 20))
+    if pointwise(s) and s.dtype == "float32" and not s.allow_tf32:
         if s.operation == BACKWARD_WEIGHT:
             return 0, 0, first
         return None if s.channels_last else (0, 0, first)
-    size = products.size(s)
-    if size is None:
-        return None
-    most = s.x[0] * 4 * s.w[0] * s.x[1] if s.operation == BACKWARD_WEIGHT else 16 * 4 * product(s.y)
-    return size, 0, max(size, min(most, 64 << 20))
+    return by_channel(s, first) if depthwise(s) else None
 
 
 def by_channel(s, first):

@@ -90,18 +90,23 @@ class Products:
                 width, *numbers, points = line.split("\t")
                 self.layers[(width, *map(int, numbers))] = [point(p, width) for p in points.split(" ")]
 
-    def size(self, s):
-        """Bytes, or None if another engine leads."""
+    def sizes(self, s):
+        """Bytes of cublasLt's plans, if it leads: the first, and those that follow it with other knobs. Else nothing."""
         knob = self.trees.leaf(tree_of(s), features(s))
         if knob in (None, OTHER):
-            return None
-        product = 4 * s.w[0] * s.w[1]
+            return []
+        plain, flags = 4 * s.w[0] * s.w[1], FLAGS[bits(s.dtype)]
         if s.operation != library.BACKWARD_WEIGHT:
-            return FLAGS[bits(s.dtype)] if knob else 0
-        if not s.channels_last and (s.x[0] > 1 or not knob):  # a product of each sample, summed up afterwards
-            return s.x[0] * product + (FLAGS[bits(s.dtype)] if knob else 0)
+            return [flags if knob else 0]
+        if s.channels_last or s.x[0] == 1 and knob:
+            of_samples = 0 if s.channels_last else plain
+            return [of_samples + self.divided(s, k) for k in ((knob, 3 - knob) if knob else (0,))]
+        of_samples = s.x[0] * plain  # a product of each sample, summed up afterwards
+        return [of_samples + flags, of_samples + flags, of_samples][::1 if knob else -1]
+
+    def divided(self, s, knob):
         count, flags = self.split(s, knob) if knob else (0, 0)
-        return (count + (not s.channels_last)) * product + flags
+        return count * 4 * s.w[0] * s.w[1] + flags
 
     def split(self, s, knob):
         width, k, c, rows = bits(s.dtype), s.w[0], s.w[1], s.x[0] * math.prod(s.x[2:])

@@ -204,7 +204,7 @@ def case_of(x, w, stride, padding, dilation, groups, dtype, layout):
 
 def later_case(draw, kind, pairs, wide):
     """(operation, case) of what the first grids lack: pictures above 128 x 128, volumes, lines, filters of one element
-    for every operation, depthwise filters in 16 bits."""
+    for every operation and of any width, depthwise filters in 16 bits."""
     operation = draw.choice((library.FORWARD, library.BACKWARD_INPUT, library.BACKWARD_WEIGHT))
     dtype = draw.choice(("f32", "f32", "bf16", "f16"))
     layout, n, c, o = draw.choice(("ccc", "lll")), draw.choice((1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)), draw.choice(wide), draw.choice(wide)
@@ -212,13 +212,18 @@ def later_case(draw, kind, pairs, wide):
     h = side()
     w = h if draw.random() < .7 else side()
     groups, k, stride, padding, dilation = 1, (1, 1), (1, 1), (0, 0), (1, 1)
-    if kind in ("bigpoint", "product"):
-        if draw.random() < .4:
+    if kind in ("bigpoint", "product", "widths"):
+        if kind == "widths":
+            c, o = (draw.choice((8, 8, 16, 4)) * draw.randint(1, draw.choice((32, 64, 128))) for _ in "co")
+            c, o = (draw.choice((c, o, 6 * o, 4 * o, o // 4)), o) if draw.random() < .6 else (c, o)
+            c = min(max(c, 4), 4096)
+            operation = draw.choice((operation, library.BACKWARD_WEIGHT))
+        elif draw.random() < .4:
             o, c = draw.choice(pairs)
             o, c = draw.choice(((o, c), (c, o)))
         if draw.random() < .15:
             o = draw.choice((1, 2, 3, 4, 5, 10, 19, 21))
-        if kind == "product":
+        if kind != "bigpoint":
             n = draw.choice((1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 100, 128, 256))
             h = draw.choice((1, 2, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 24, 26, 28, 30, 32, 36, 40, 48, 52, 56, 64, 72, 80, 96, 112, 128))
             w = h if draw.random() < .75 else draw.choice((1, 8, 10, 16, 20, 32, 50, 64, 100, 128))
@@ -261,7 +266,7 @@ def later_case(draw, kind, pairs, wide):
     return operation, case_of((n, c, h, w), (o, c // groups, *k), stride, padding, dilation, groups, dtype, layout)
 
 
-LATER = ("bigpoint", "product", "depthwise16", "big", "deep", "line", "volume")
+LATER = ("bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "volume")
 
 
 def grid_cases(draw, limit, kinds):
