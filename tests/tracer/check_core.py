@@ -151,6 +151,13 @@ def check_inference_mode_keeps_no_casts():
     equal(traced(program(torch.no_grad)).sizes(":_to_copy").count(128 * 128 * 2), 1)
 
 
+def check_a_deep_copy_of_a_buffer_takes_one_element_more():
+    def program():
+        copy.deepcopy(nn.BatchNorm1d(256).cuda())
+
+    equal(traced(program).sizes(""), [1024] * 4 + [8] + [1024, 1024] + [1024, 4, 1024, 4, 8, 8])
+
+
 def check_filters_of_one_element_are_laid_out_again():
     def program():
         nn.Conv2d(64, 128, 1, bias=False).cuda().to(memory_format=torch.channels_last)

@@ -301,8 +301,10 @@ def _deepcopy(self, memo):
         return memo[id(self)]
     with torch.no_grad():
         out = self.detach().clone()
-    if getattr(self, "_is_param", False):
-        out._is_param = True
+        if getattr(self, "_is_param", False):
+            out._is_param = True
+        else:
+            self.new_empty([])  # a tensor of one element, which then gets the copied memory
     out.requires_grad_(self.requires_grad)
     if self.grad is not None:
         out.grad = _deepcopy(self.grad, memo)
