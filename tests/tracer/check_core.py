@@ -162,7 +162,7 @@ def check_filters_of_one_element_are_laid_out_again():
     def program():
         nn.Conv2d(64, 128, 1, bias=False).cuda().to(memory_format=torch.channels_last)
 
-    equal(traced(program).sizes(":_to_copy"), [32768, 32768])
+    equal(traced(program).sizes("_to_copy"), [32768, 32768])
 
 
 def check_gradients_accumulate_in_place():
