@@ -59,6 +59,22 @@ void steps_name(struct steps *s, char name[NAME])
     s->at += length;
 }
 
+void steps_word(struct steps *s, char *word, size_t room)
+{
+    size_t length = steps_at_end(s) || strncmp(s->at, "->", 2) == 0 ? 0 : strcspn(s->at, " ");
+    snprintf(word, room, "%.*s", (int)length, s->at);
+    s->at += length;
+}
+
+void steps_until_arrow(struct steps *s, char *text, size_t room)
+{
+    bool none = steps_at_end(s) || strncmp(s->at, "->", 2) == 0;
+    const char *arrow = strstr(s->at, " -> ");
+    size_t length = none ? 0 : arrow ? (size_t)(arrow - s->at) : strlen(s->at);
+    snprintf(text, room, "%.*s", (int)length, s->at);
+    s->at += length;
+}
+
 const char *steps_rest(struct steps *s)
 {
     (void)steps_at_end(s);
@@ -339,8 +355,7 @@ static bool compare(struct steps *s, bool must)
 static void file_says(struct steps *s)
 {
     char path[LINE];
-    snprintf(path, sizeof path, "%.*s", (int)strcspn(s->at + 1, " "), s->at + 1);
-    s->at += 1 + strlen(path);
+    steps_word(s, path, sizeof path);
     steps_is_text(s, plugin_rig_text(path), false);
 }
 

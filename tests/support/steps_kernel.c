@@ -110,17 +110,12 @@ static void kernel_ns(struct steps *s)
 /* `baseline DEVICE of TRACE`: `baseline_ns`. */
 static void run_baseline(struct steps *s)
 {
-    char device[LINE];
+    char device[LINE], path[LINE];
     struct baseline baseline = {0};
-    const char *of = strstr(s->at, " of ");
-    if (!of)
+    steps_word(s, device, sizeof device);
+    if (!steps_take(s, "of"))
         steps_wrong(s, "of what?");
-    snprintf(device, sizeof device, "%.*s", (int)(of - s->at - 1), s->at + 1);
-    s->at = of + 4;
-    size_t length = strcspn(s->at, " ");
-    char path[LINE];
-    snprintf(path, sizeof path, "%.*s", (int)length, s->at);
-    s->at += length;
+    steps_word(s, path, sizeof path);
     CLOSED(close_trace) struct trace_source *source = trace_rig_source(path);
     CLOSED(ar_spec_close) struct ar_spec spec = spec_of(device);
     enum ar_status status = baseline_run(&spec, source, REPLAY_HOST_NONE, &baseline, &test_error);

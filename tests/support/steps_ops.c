@@ -229,9 +229,7 @@ static void open_fake(struct steps *s)
 static void open_device(struct steps *s)
 {
     char spec[LINE];
-    size_t length = strcspn(s->at += strspn(s->at, " "), " ");
-    snprintf(spec, sizeof spec, "%.*s", (int)length, s->at);
-    s->at += length;
+    steps_word(s, spec, sizeof spec);
     s->card = strncmp(spec, "cuda", 4) == 0;
     s->device = s->card ? steps_card_open(spec) : sim_test_open(spec);
     s->backing = s->pinned ? s->device->pinned : s->device->backing;
@@ -426,10 +424,7 @@ static void step_would_fit(struct steps *s)
 static void step_change(struct steps *s)
 {
     char text[LINE];
-    const char *arrow = strstr(s->at, " -> ");
-    int length = arrow ? (int)(arrow - s->at) : (int)strlen(s->at);
-    snprintf(text, sizeof text, "%.*s", length - 1, s->at + 1);
-    s->at += length;
+    steps_until_arrow(s, text, sizeof text);
     enum ar_status status = ar_policy_change(s->policy, text, &test_error);
     check(s);
     steps_ended(s, status, test_error.text);

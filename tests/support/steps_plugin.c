@@ -185,8 +185,7 @@ static void step_recorded(struct steps *s)
 {
     static char text[1 << 16];
     char name[LINE], lines[1 << 12] = "";
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(s->at + 1, " "), s->at + 1);
-    s->at += 1 + strlen(name);
+    steps_word(s, name, sizeof name);
     snprintf(text, sizeof text, "%s", plugin_rig_text(name));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         if (*line != '#' && *line != 't' && strncmp(line, "!,oom,", 6) != 0)

@@ -69,24 +69,16 @@ static const struct {
              {"attention", TRAINING_ATTENTION},
              {"layer", TRAINING_LAYER}};
 
-/* A word; "" before "->" and at the end of the line. */
-static void take_text(struct steps *s, char *text, size_t room)
-{
-    size_t length = steps_at_end(s) || strncmp(s->at, "->", 2) == 0 ? 0 : strcspn(s->at, " ");
-    snprintf(text, room, "%.*s", (int)length, s->at);
-    s->at += length;
-}
-
 /* NAME=VALUE; false: the line has none more. */
 static bool take_field(struct steps *s)
 {
     char text[4 * LINE];
     if (steps_take(s, "version="))
-        take_text(s, on.version, sizeof on.version);
+        steps_word(s, on.version, sizeof on.version);
     else if (steps_take(s, "card="))
-        take_text(s, on.card, sizeof on.card);
+        steps_word(s, on.card, sizeof on.card);
     else if (steps_take(s, "model=")) {
-        take_text(s, text, sizeof text);
+        steps_word(s, text, sizeof text);
         assert_ok(llm_read(text, &on.model, &test_error));
     } else
         return steps_set_field(s, fields, COUNT(fields), &on);
@@ -329,12 +321,7 @@ static void batch_sizes(struct steps *s)
         uint32_t release = (uint32_t)steps_value(s);
         graphs_sglang_sizes(release, (uint32_t)steps_value(s), &sizes);
     } else {
-        const char *arrow = strstr(s->at, " -> ");
-        size_t length = arrow ? (size_t)(arrow - s->at) : strlen(s->at);
-        if (!steps_at_end(s) && strncmp(s->at, "->", 2) == 0)
-            length = 0;
-        (void)snprintf(text, sizeof text, "%.*s", (int)length, s->at);
-        s->at += length;
+        steps_until_arrow(s, text, sizeof text);
         steps_ended(s, graphs_sizes_parse("sizes", text, &sizes, &test_error), test_error.text);
     }
     on.there = true;
@@ -363,7 +350,7 @@ static void read_version(struct steps *s, bool of_vllm)
     char text[LINE];
     struct vllm_version vllm_out;
     struct sglang_version sglang_out;
-    take_text(s, text, sizeof text);
+    steps_word(s, text, sizeof text);
     steps_ended(s,
                 of_vllm ? vllm_version_read(text, &vllm_out, &test_error)
                         : sglang_version_read(text, &sglang_out, &test_error),

@@ -38,14 +38,6 @@ static enum ar_status keep_sample(void *argument, const struct replay_sample *sa
     return AR_OK;
 }
 
-static void read_word(struct steps *s, char *word)
-{
-    (void)steps_at_end(s);
-    size_t length = strcspn(s->at, " ");
-    snprintf(word, LINE, "%.*s", (int)length, s->at);
-    s->at += length;
-}
-
 /* What stands before ` of `. */
 struct wanted {
     char policy[LINE], device[LINE], pinned[LINE];
@@ -58,19 +50,19 @@ struct wanted {
 static struct wanted read_wanted(struct steps *s)
 {
     struct wanted wanted = {.cap_bytes = UINT64_MAX};
-    read_word(s, wanted.policy);
+    steps_word(s, wanted.policy, sizeof wanted.policy);
     if (!steps_take(s, "on"))
         steps_wrong(s, "on what?");
     wanted.fake = steps_take(s, "fake");
     if (!wanted.fake)
-        read_word(s, wanted.device);
+        steps_word(s, wanted.device, sizeof wanted.device);
     while (!steps_take(s, "of")) {
         if (steps_take(s, "cap="))
             wanted.cap_bytes = steps_value(s);
         else if (steps_take(s, "unit="))
             wanted.unit_bytes = steps_value(s);
         else if (steps_take(s, "pinned="))
-            read_word(s, wanted.pinned);
+            steps_word(s, wanted.pinned, sizeof wanted.pinned);
         else if (steps_take(s, "ordered"))
             wanted.frees = REPLAY_ORDERED;
         else if (steps_take(s, "stop"))
@@ -101,10 +93,7 @@ static const char *read_events(struct steps *s)
         return NULL;
     if (steps_at_end(s))
         return last.events;
-    const char *arrow = strstr(s->at, " -> ");
-    size_t length = arrow ? (size_t)(arrow - s->at) : strlen(s->at);
-    snprintf(text, sizeof text, "%.*s", (int)length, s->at);
-    s->at += length;
+    steps_until_arrow(s, text, sizeof text);
     return text;
 }
 
@@ -138,10 +127,7 @@ static void open_experiment(struct steps *s, const struct wanted *wanted, struct
         experiment_rig_over(real, wanted->policy, wanted->device, tiny_trace(events));
     } else {
         char workload[4 * LINE];
-        const char *arrow = strstr(s->at, " -> ");
-        size_t length = arrow ? (size_t)(arrow - s->at) : strlen(s->at);
-        snprintf(workload, sizeof workload, "%.*s", (int)length, s->at);
-        s->at += length;
+        steps_until_arrow(s, workload, sizeof workload);
         experiment_rig_open(real, wanted->policy, wanted->device, workload);
     }
     if (wanted->pinned[0]) {
@@ -201,7 +187,7 @@ static void helps(struct steps *s)
 {
     uint64_t found = 0;
     char spec[LINE];
-    read_word(s, spec);
+    steps_word(s, spec, sizeof spec);
     for (size_t i = 0; i < explained.rerun_count; i++)
         if (strcmp(explained.reruns[i].candidate.spec, spec) == 0)
             found = 1 + explained.reruns[i].candidate.own;

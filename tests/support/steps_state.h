@@ -59,6 +59,9 @@ bool steps_at_end(struct steps *s);
 bool steps_take(struct steps *s, const char *text);
 void steps_name(struct steps *s, char name[NAME]);
 const char *steps_rest(struct steps *s);
+/* The next word, and all before "->" or the end; "": there is nothing. */
+void steps_word(struct steps *s, char *word, size_t room);
+void steps_until_arrow(struct steps *s, char *text, size_t room);
 /* A value that may be a fraction, and one that must be whole; the thing that a name stands for,
  * which is there, or is made. */
 long double steps_real(struct steps *s);

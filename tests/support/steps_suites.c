@@ -9,14 +9,6 @@
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
 
-/* A word; "": the line has none before its "->". */
-static void take_word(struct steps *s, char word[LINE])
-{
-    size_t length = steps_at_end(s) || strncmp(s->at, "->", 2) == 0 ? 0 : strcspn(s->at, " ");
-    snprintf(word, LINE, "%.*s", (int)length, s->at);
-    s->at += length;
-}
-
 /* ---- several processes ----------------------------------------------------------------------- */
 
 enum { MOST_TENANTS = 4 };
@@ -49,7 +41,7 @@ static void run_tenants(struct steps *s)
 {
     static struct tenants_suite suite;
     char path[LINE];
-    take_word(s, path);
+    steps_word(s, path, sizeof path);
     enum ar_status status = tenants_suite_read(path, &suite, &test_error);
     if (status == AR_OK) {
         status = run_suite(s, &suite);
@@ -140,7 +132,7 @@ static void advise(struct steps *s, const char *policy)
         else if (steps_take(s, "limit="))
             limit = steps_value(s);
         else if (steps_take(s, "recorder="))
-            take_word(s, recorder);
+            steps_word(s, recorder, sizeof recorder);
         else if (steps_take(s, "cut"))
             cut = true;
         else if (steps_take(s, "recorded"))
@@ -151,7 +143,7 @@ static void advise(struct steps *s, const char *policy)
     if (steps_take(s, "events")) {
         source = tiny_trace(steps_at_end(s) ? steps_events() : steps_rest(s));
     } else {
-        take_word(s, path);
+        steps_word(s, path, sizeof path);
         assert_ok(trace_open_recording(path, &source, &test_error));
     }
     if (recorder[0]) {
@@ -178,7 +170,7 @@ static void advise(struct steps *s, const char *policy)
 static void predict(struct steps *s)
 {
     char policy[LINE];
-    take_word(s, policy);
+    steps_word(s, policy, sizeof policy);
     advise(s, policy);
 }
 
@@ -233,7 +225,7 @@ static void read_notes(struct steps *s)
 {
     char named[LINE] = "";
     if (steps_take(s, "recorder="))
-        take_word(s, named);
+        steps_word(s, named, sizeof named);
     if (!steps_take(s, "of") || !steps_take(s, "events"))
         steps_wrong(s, "of which events?");
     CLOSED(close_trace)
@@ -327,9 +319,10 @@ static void compare_calls(struct steps *s)
     size_t count = 0;
     close_calls();
     bool repeated = steps_take(s, "repeated");
-    take_word(s, path);
+    steps_word(s, path, sizeof path);
     enum ar_status status = calls_csv_read(path, &simulated, &test_error);
-    for (take_word(s, path); status == AR_OK && path[0]; take_word(s, path)) {
+    for (steps_word(s, path, sizeof path); status == AR_OK && path[0];
+         steps_word(s, path, sizeof path)) {
         assert_true(count < COUNT(lists));
         status = calls_csv_read(path, &lists[count++], &test_error);
     }

@@ -11,13 +11,6 @@ void steps_traces_begin(void)
     out = NULL;
 }
 
-static void take_word(struct steps *s, char word[LINE])
-{
-    size_t length = steps_at_end(s) || strncmp(s->at, "->", 2) == 0 ? 0 : strcspn(s->at, " ");
-    snprintf(word, LINE, "%.*s", (int)length, s->at);
-    s->at += length;
-}
-
 /* `filter PATH [steps=A-B] [stream=N] [device=N] [least=BYTES] [kinds=LETTERS] [repeat=N]
  * [at_once]`. */
 static void filter(struct steps *s)
@@ -27,7 +20,7 @@ static void filter(struct steps *s)
     struct trace_filter_options options = {0};
     enum ar_status status = AR_OK;
     steps_traces_begin();
-    take_word(s, word);
+    steps_word(s, word, sizeof word);
     struct trace_source *source = trace_rig_source(word);
     while (!steps_at_end(s) && strncmp(s->at, "->", 2) != 0) {
         if (steps_take(s, "stream=")) {
@@ -44,10 +37,10 @@ static void filter(struct steps *s)
         } else if (steps_take(s, "at_once")) {
             options.at_once = true;
         } else if (steps_take(s, "steps=")) {
-            take_word(s, word);
+            steps_word(s, word, sizeof word);
             AR_THEN(status, trace_filter_steps(word, &options, &test_error));
         } else if (steps_take(s, "kinds=")) {
-            take_word(s, word);
+            steps_word(s, word, sizeof word);
             AR_THEN(status, trace_filter_kinds(word, &options.kinds, &test_error));
         } else {
             steps_wrong(s, "no such word of a filter: %s", s->at);
@@ -67,7 +60,7 @@ static void merge(struct steps *s)
     struct trace_source *sources[2];
     steps_traces_begin();
     for (size_t i = 0; i < 2; i++) {
-        take_word(s, path);
+        steps_word(s, path, sizeof path);
         sources[i] = trace_rig_source(path);
     }
     steps_ended(s, trace_merge(sources, 2, &out, &test_error), test_error.text);
@@ -79,7 +72,7 @@ static void leaves(struct steps *s)
     char path[LINE];
     size_t count;
     CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
-    take_word(s, path);
+    steps_word(s, path, sizeof path);
     FREED char *wanted = trace_rig_read(path, &count);
     FREED char *got = trace_rig_print(&rig, out);
     if (strcmp(got, wanted) != 0)

@@ -46,34 +46,17 @@ static enum ar_status read_text(const char *path, struct ar_error *error)
     return AR_OK;
 }
 
-/* The next word up to a blank. "": the line has none before its "->". */
-static void take_word(struct steps *s, char word[LINE])
-{
-    size_t length = steps_at_end(s) || strncmp(s->at, "->", 2) == 0 ? 0 : strcspn(s->at, " ");
-    snprintf(word, LINE, "%.*s", (int)length, s->at);
-    s->at += length;
-}
-
 /* Reads `PATH`, if the line has one; without it the scenario is that of before, with its edits. */
 static enum ar_status take_text(struct steps *s)
 {
     char path[LINE];
-    take_word(s, path);
+    steps_word(s, path, sizeof path);
     test_error.text[0] = '\0';
     if (strchr(path, '/'))
         return read_text(path, &test_error);
     s->at -= strlen(path);
     close_setup();
     return AR_OK;
-}
-
-static const char *take_schedule(struct steps *s, char text[4 * LINE])
-{
-    const char *arrow = strstr(s->at, " -> ");
-    size_t length = arrow ? (size_t)(arrow - s->at) : strlen(s->at);
-    snprintf(text, 4 * LINE, "%.*s", (int)length, s->at);
-    s->at += length;
-    return text;
 }
 
 /* What owners have is what is used, at the end of each phase and at its peak. */
@@ -103,8 +86,10 @@ static void run(struct steps *s)
         kept = steps_value(s);
     if (steps_take(s, "seed="))
         seed = steps_value(s);
-    if (steps_take(s, "start="))
-        start = take_schedule(s, schedule);
+    if (steps_take(s, "start=")) {
+        steps_until_arrow(s, schedule, sizeof schedule);
+        start = schedule;
+    }
     if (status == AR_OK)
         status = twin_setup_make(&last.text, &last.setup, &test_error);
     last.has_setup = status == AR_OK;
