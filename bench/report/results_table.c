@@ -7,9 +7,8 @@
  * in the table of replicates: a rank by one seed would be chance.
  *
  * In the tables of replicates and repetitions policies are in the order of their medians, and have
- * a place only as far as intervals tell them apart: `2` means that exactly one policy is less and
- * that no other interval overlaps; `2=` that the place is shared with those it is not told apart
- * from. */
+ * a place only as far as intervals tell them apart: `2` means that exactly one policy is told apart
+ * as less; `2=` that some other one is not told apart from it. */
 #include "bench/report/result_writers.h"
 
 #include <inttypes.h>
@@ -18,6 +17,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "allocators/spec.h"
 #include "bench/report/sentence.h"
 #include "sim/experiment/recorded_card.h"
 #include "sim/sim_device/profile.h"
@@ -56,16 +56,26 @@ static const struct {
     int decimals;
     double divisor;
 } timed[] = {
-    {{"alloc p50", "ns", false, 0}, METRIC_alloc_ns_p50, 0, 1},
-    {{"p90", "ns", false, 0}, METRIC_alloc_ns_p90, 0, 1},
-    {{"p99", "ns", false, 0}, METRIC_alloc_ns_p99, 0, 1},
-    {{"p99.9", "ns", false, 0}, METRIC_alloc_ns_p999, 0, 1},
-    {{"max", "ns", false, 0}, METRIC_alloc_ns_max, 0, 1},
-    {{"free p50", "ns", false, 0}, METRIC_free_ns_p50, 0, 1},
-    {{"p99", "ns", false, 0}, METRIC_free_ns_p99, 0, 1},
+    {{"alloc", "p50 ns", false, 0}, METRIC_alloc_ns_p50, 0, 1},
+    {{"alloc", "p90 ns", false, 0}, METRIC_alloc_ns_p90, 0, 1},
+    {{"alloc", "p99 ns", false, 0}, METRIC_alloc_ns_p99, 0, 1},
+    {{"alloc", "p99.9 ns", false, 0}, METRIC_alloc_ns_p999, 0, 1},
+    {{"alloc", "max ns", false, 0}, METRIC_alloc_ns_max, 0, 1},
+    {{"free", "p50 ns", false, 0}, METRIC_free_ns_p50, 0, 1},
+    {{"free", "p99 ns", false, 0}, METRIC_free_ns_p99, 0, 1},
     {{"throughput", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
 };
 #define TIMED (sizeof timed / sizeof timed[0])
+
+/* Whether the column has that heading: its title, the percentile below it, or both. */
+static bool is_timed_heading(const struct table_column *column, const char *heading)
+{
+    const size_t title = strlen(column->title), percentile = strcspn(column->unit, " ");
+    if (strncmp(heading, column->title, title) == 0 && (!heading[title] || heading[title] == ' '))
+        heading += title + (heading[title] == ' ');
+    return !*heading || (strlen(heading) == percentile && column->unit[percentile] &&
+                         strncmp(heading, column->unit, percentile) == 0);
+}
 
 enum metric results_column_metric(const char *heading, size_t nth)
 {
@@ -73,7 +83,7 @@ enum metric results_column_metric(const char *heading, size_t nth)
         if (strcmp(figures[i].title, heading) == 0 && nth-- == 0)
             return figures[i].metric;
     for (size_t i = 0; i < TIMED; i++)
-        if (strcmp(timed[i].column.title, heading) == 0 && nth-- == 0)
+        if (is_timed_heading(&timed[i].column, heading) && nth-- == 0)
             return timed[i].metric;
     return METRIC_COUNT;
 }
@@ -138,23 +148,48 @@ static struct byte_unit choose_unit(const struct results *results)
     return (struct byte_unit){"B", 1};
 }
 
+#define TITLE_ROOM 512
+
 /* The name of a group with the number of its replicates. */
-static const char *group_title(const struct result_group *group, char *text, size_t room)
+static const char *group_title(const struct result_group *group, char text[TITLE_ROOM])
 {
-    if (group->workload_replicates > 1)
-        snprintf(text, room, "%s, %zu replicates", group->name, group->workload_replicates);
+    size_t replicates = 1;
+    for (size_t i = 0; i < group->policy_count; i++)
+        if (group->policies[i].replicate_count > replicates)
+            replicates = group->policies[i].replicate_count;
+    if (replicates > 1)
+        snprintf(text, TITLE_ROOM, "%s, %zu replicates", group->name, replicates);
     else
-        snprintf(text, room, "%s", group->name);
+        snprintf(text, TITLE_ROOM, "%s", group->name);
     return text;
 }
 
-#define TITLE_ROOM 512
+/* "sim h100 addresses=random": the device with what its spec says beside its profile and its
+ * capacity. */
+static const char *device_title(const struct run_record *record, char text[TITLE_ROOM])
+{
+    struct ar_error ignored;
+    struct ar_spec spec;
+    size_t at =
+        (size_t)snprintf(text, TITLE_ROOM, "%s %s", record->device.kind, record->device.profile);
+    if (ar_spec_parse(record->device_spec, &spec, &ignored))
+        return text;
+    const struct ar_spec_link *device = &spec.links[spec.link_count - 1];
+    for (size_t i = 0; i < device->pair_count && at < TITLE_ROOM; i++) {
+        const struct ar_spec_pair *pair = &device->pairs[i];
+        if (strcmp(pair->key, "profile") && strcmp(pair->key, "capacity"))
+            at += (size_t)snprintf(text + at, TITLE_ROOM - at, " %s%s%s", pair->key,
+                                   pair->alone ? "" : "=", pair->value);
+    }
+    ar_spec_close(&spec);
+    return text;
+}
 
 /* Under a generator that reacts to the policy the number of events differs between policies. */
 static void heading(struct table *table, const struct result_group *group)
 {
     const struct run_record *first = group->runs;
-    char capacity[32] = "no limit", events[48] = "", title[TITLE_ROOM];
+    char capacity[32] = "no limit", events[48] = "", title[TITLE_ROOM], device[TITLE_ROOM];
     double least = 0, most = 0;
     bool seen = false;
     for (size_t i = 0; i < group->run_count; i++) {
@@ -171,10 +206,10 @@ static void heading(struct table *table, const struct result_group *group)
         snprintf(events, sizeof events, "%.0f to %.0f events, ", least, most);
     if (first->device.capacity_bytes != UINT64_MAX)
         ar_size_print(first->device.capacity_bytes, capacity, sizeof capacity);
-    table_heading(table, "%s: %sfrees %s, host %s, %s %s, %s%s%s",
-                  group_title(group, title, sizeof title), events, replay_frees_name(first->frees),
-                  replay_host_name(first->host), first->device.kind, first->device.profile,
-                  capacity, first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of);
+    table_heading(table, "%s: %sfrees %s, host %s, %s, %s%s%s", group_title(group, title), events,
+                  replay_frees_name(first->frees), replay_host_name(first->host),
+                  device_title(first, device), capacity,
+                  first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of);
 }
 
 /* Very large figures are written short, so that one policy does not widen its whole column. */
@@ -584,7 +619,7 @@ enum ar_status pairs_table_print(const struct results *results, FILE *stream, en
         if (!result_group_has_pairs(group))
             continue;
         table_heading(table, "%s: compared with %s, frees %s, host %s, %s",
-                      group_title(group, title, sizeof title), first->policy_spec,
+                      group_title(group, title), first->policy_spec,
                       replay_frees_name(first->frees), replay_host_name(first->host),
                       first->device_spec);
         for (size_t j = 1; j < group->policy_count; j++)
@@ -643,6 +678,7 @@ static void add_repeated_group(struct table *table, struct placed_rows *rows, en
                                const struct result_group *group, double *values)
 {
     const struct run_record *first = group->runs;
+    char device[TITLE_ROOM];
     rows->count = 0;
     for (size_t i = 0; i < group->policy_count; i++) {
         struct placed_row row = {.policy = &group->policies[i]};
@@ -654,10 +690,10 @@ static void add_repeated_group(struct table *table, struct placed_rows *rows, en
     for (size_t i = 0; i < rows->count; i++)
         rows->by[i] = rows->items[i].by;
     statistic_places(rows->by, rows->count, rows->places);
-    table_heading(table, "%s: slowdown of %s, frees %s, host %s, %s %s", first->workload.name,
+    table_heading(table, "%s: slowdown of %s, frees %s, host %s, %s", first->workload.name,
                   group->slowdown == METRIC_steady_slowdown ? "steady steps" : "the whole run",
                   replay_frees_name(first->frees), replay_host_name(first->host),
-                  first->device.kind, first->device.profile);
+                  device_title(first, device));
     for (size_t i = 0; i < rows->count; i++)
         repeated_row(table, &rows->items[i], &rows->places[i], form, values);
 }
@@ -689,9 +725,9 @@ static void explain_limits(FILE *stream, enum table_form form, const struct resu
         }
     if (fewest.level > 0)
         snprintf(text, sizeof text,
-                 "\nMedians over the repetitions. Low and high: between them is the median with\n"
-                 "%.1f %% confidence. A place is stated if intervals do not overlap; `=` shares\n"
-                 "it.\n",
+                 "\nMedians over the repetitions. Low and high: the median lies between them with\n"
+                 "%.1f %% confidence. A place is one more than the number of policies whose\n"
+                 "intervals lie wholly below; `=`: the interval of another one overlaps.\n",
                  100 * fewest.level);
     else
         snprintf(
@@ -890,8 +926,5 @@ void results_notes_print(FILE *stream, const struct results *results, bool verif
             names, verified ? "; runs with --verify are not compared with a baseline" : "");
     name_workloads(results, replicates_are_alike, names);
     if (names[0])
-        say(stream,
-            "All replicates of %s are alike: their seeds set the addresses of segments, and those "
-            "of generators and policies; here they changed no decision.",
-            names);
+        say(stream, "All replicates of %s are alike: the seeds changed no decision.", names);
 }

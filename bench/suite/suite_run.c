@@ -222,18 +222,17 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
     for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED; figure++) {
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
+        char more[160];
+        snprintf(more, sizeof more, " by capacity / peak live%s%s",
+                 self->suite->replicates > 1
+                     ? ", median over the replicates, or in how many a policy finished"
+                     : "",
+                 figure == SLOWDOWN_TIME ? "" : "; policies that have none are left out");
         if (table_is_latex(form)) {
-            print_paragraph(stream, titles[figure],
-                            self->suite->replicates > 1
-                                ? " by capacity / peak live, median over the replicates, or in how "
-                                  "many a policy finished"
-                                : " by capacity / peak live");
+            print_paragraph(stream, titles[figure], more);
         } else {
             char title[256];
-            snprintf(title, sizeof title, "%s by capacity / peak live%s", titles[figure],
-                     self->suite->replicates > 1
-                         ? ", median over the replicates, or in how many a policy finished"
-                         : "");
+            snprintf(title, sizeof title, "%s%s", titles[figure], more);
             fputc('\n', stream);
             sentence_wrap(stream, title, 0, 0, SENTENCE_WIDTH);
             fputc('\n', stream);
@@ -257,13 +256,14 @@ static void print_title(FILE *stream, enum table_form form, const char *latex, c
 static enum ar_status print_replicates(const struct suite_work *self, FILE *stream,
                                        enum table_form form, struct ar_error *error)
 {
-    print_title(stream, form,
-                "Median over the replicates, its interval at 95 % or more (low, high), range",
-                "\nMedian and range over the replicates. Low and high, from six replicates on:\n"
-                "between them is the median with 95 % confidence or more. A place is stated by\n"
-                "peak physical bytes: policies are told apart by that interval of their\n"
-                "difference in pairs with the same seed (with fewer replicates: if ranges do not\n"
-                "overlap); `=` shares it.\n\n");
+    print_title(
+        stream, form, "Median over the replicates, its interval at 95 % or more (low, high), range",
+        "\nMedian and range over the replicates. Low and high, from six replicates on: the\n"
+        "median lies between them with 95 % confidence or more. Places are by peak\n"
+        "physical bytes: one more than the number of policies that are told apart as\n"
+        "better; `=`: some other policy cannot be told from it. Two are told apart if the\n"
+        "interval of their difference, seed by seed, excludes 0 (of fewer than six\n"
+        "replicates: if their ranges do not overlap).\n\n");
     AR_TRY(spread_table_print(&self->results, stream, form, error));
     if (!results_have_pairs(&self->results))
         return AR_OK;
@@ -271,8 +271,8 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
         stream, form, "Ratios of each replicate to the first policy's with the same seed",
         "\nPairs: each replicate divided by the first policy's with the same seed, if both\n"
         "finished. The median ratio with its interval, and the number of replicates\n"
-        "below, at and above 1. `steady`, of programs with steps: the slowdown of the\n"
-        "second half of them, without the first, in which libraries load.\n\n");
+        "below, at and above 1. `steady`: the slowdown of the second half of the steps,\n"
+        "which leaves out the loading of libraries.\n\n");
     return pairs_table_print(&self->results, stream, form, error);
 }
 

@@ -112,7 +112,7 @@ steady() { of "$1" steady_slowdown | awk 'NF'; }
 check pairs_of_steady_steps [ "$(awk '/^direct +reserved/ { getline; getline; print $1, $2, $3, $4; exit }' "$out")" = \
     "steady $(paste <(steady direct) <(steady torch) | awk '{ printf "%.3f\n", $1 / $2 }' | sort -g | sed -n '1p;3p;6p' | awk '{ v[NR] = $1 } END { print v[2], v[1], v[3] }')" ]
 check pairs_without_steps_have_no_steady [ "$(grep -cE '^ +steady ' "$out")" = 1 ]
-check pairs_say_what_is_steady says '`steady`, of programs with steps'
+check pairs_say_what_is_steady says '`steady`: the slowdown of the second half of the steps'
 check steady_pairs_are_narrow [ "$(awk '!/^wrote / && length > 80' "$out" | wc -l)" = 0 ]
 
 # -- a policy that does not finish in each replicate shows in how many it does; repetitions of a replicate are one

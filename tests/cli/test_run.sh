@@ -235,7 +235,11 @@ run run -d sim -p growth -w order_flip --reps 6
 check whole_runs_need_no_word_of_steps eval '! grep -q "^Steady" "$out"'
 refuses replicates_need_something_with_a_seed 2 'addresses=random' run -d sim -p growth -w workloads/data/tape_small.default.csv.gz --replicates 3
 run run -d sim -p growth -w order_flip --time
-check time_shows_latency grep -q 'alloc p50' "$out"
+check time_shows_latency grep -qE '^ +p50 ns +p90 ns +p99 ns +p99.9 ns' "$out"
+for heading in p99 'alloc p99'; do
+    check "a_column_is_found_by_$(tr ' ' _ <<<"$heading")" eval '"$ALLOCRIG" list metrics "$heading" | grep -q "^alloc_ns_p99: "'
+done
+check both_columns_of_a_percentile_are [ "$("$ALLOCRIG" list metrics p99 | grep -c '^[a-z_0-9]*: ')" = 2 ]
 check a_short_trace_is_marked grep -q '^Throughput of order_flip: fewer than 5000 operations' "$out"
 run run -d sim -p growth -w gradient_tape --time
 check a_longer_trace_is_not eval '! grep -q "fewer than 5000" "$out"'
