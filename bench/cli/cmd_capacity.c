@@ -231,6 +231,10 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
         add_row(table, &answers[i], rank);
     }
     AR_TRY(table_end(table, stdout, TABLE_TEXT, error));
+    say(stdout,
+        "First pass: the smallest capacity that passes. Safe: from here on all pass. No flush, no "
+        "retry: from here on no run flushes or retries. Runs: capacities that were tried. Gaps: "
+        "capacities above the first pass that fail.");
     print_cards(answers, count);
     print_assumed(answers, count);
     return AR_OK;
