@@ -347,6 +347,15 @@ static void print_room(FILE *stream, const struct advise_result *result,
             100 * result->uncertainty);
 }
 
+/* Whether rows of a better rank fit too: pairs of settings, or slower ones. */
+static bool is_passed_over(const struct advise_result *result, const struct advise_row *best)
+{
+    for (const struct advise_row *row = result->rows; row < best && best->candidate.own; row++)
+        if (row->rank < best->rank && advise_fits(row) == ADVISE_FITS)
+            return best != advise_given(result) && !candidate_is_pair(&best->candidate);
+    return false;
+}
+
 static void print_verdict(FILE *stream, const struct advise_page *page)
 {
     char slow[64] = "";
@@ -369,6 +378,9 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
         say(stream, "%s in %s with %s%s; as recorded it %s.", fits, capacity, name_of(best), slow,
             given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
                                                          : "does not");
+    if (is_passed_over(result, best))
+        say(stream, "It is the best ranked single setting that fits%s.",
+            result->timed ? " and is at most 1 % slower than the fastest of them" : "");
     if (best != given && best->candidate.cost)
         say(stream, "What it costs: %s", best->candidate.cost);
     if (best->needs.major) {
@@ -443,18 +455,6 @@ static void add_row(struct table *table, const struct advise_result *result,
         table_cell(table, "%s: cannot begin: %.120s", name, row->alone.why);
 }
 
-/* Whether a setting of the same allocator does exactly what was recorded. */
-static bool is_same(const struct advise_row *row, const struct advise_row *given)
-{
-    const struct trial *a = &row->at, *b = &given->at;
-    return row != given && row->candidate.own && !row->candidate.text[0] &&
-           row->safe_bytes == given->safe_bytes && row->alone.begun == given->alone.begun &&
-           row->alone.peak_reserved_bytes == given->alone.peak_reserved_bytes &&
-           row->alone.driver_calls == given->alone.driver_calls && a->passed == b->passed &&
-           a->sensitivity == b->sensitivity && a->event == b->event && a->flushes == b->flushes &&
-           a->retries == b->retries && a->driver_calls == b->driver_calls;
-}
-
 /* Lists such settings in a sentence, values of one key together: "a=1, 2; b=true". */
 static void print_same(FILE *stream, const struct advise_result *result,
                        const struct advise_row *given)
@@ -462,12 +462,12 @@ static void print_same(FILE *stream, const struct advise_result *result,
     size_t count = 0;
     char line[2048] = "", name[400], key[400] = "";
     for (size_t i = 0; given && i < result->own_count; i++)
-        count += is_same(&result->rows[i], given);
+        count += advise_is_same(&result->rows[i], given);
     snprintf(line, sizeof line,
              "No different from what was recorded (%zu, not counted above): ", count);
     for (size_t i = 0; given && i < result->own_count; i++) {
         size_t used = strlen(line);
-        if (!is_same(&result->rows[i], given) || used + sizeof name > sizeof line)
+        if (!advise_is_same(&result->rows[i], given) || used + sizeof name > sizeof line)
             continue;
         advise_page_name(&result->rows[i], name, sizeof name);
         char *blank = strstr(name, "= '"); /* which breaks a line of a table */
@@ -541,7 +541,7 @@ static struct row_counts add_rows(struct table *table, const struct advise_page 
             table_heading(table, "other policies");
         bool always = row == given || row == best || strcmp(row->candidate.spec, "torch") == 0 ||
                       is_wanted(page, row);
-        if (given && is_same(row, given) && !always)
+        if (given && advise_is_same(row, given) && !always)
             continue;
         if (counts.all[own]++ < (own ? OWN_MOST : OTHERS_MOST) || always) {
             add_row(table, result, row);
@@ -569,11 +569,9 @@ static void print_choice(FILE *stream, const struct advise_result *result, const
     if (!advise_best(result))
         return;
     say(stream,
-        "->: the advice above. It is the recorded setting if that fits in %s; else, of the single "
-        "settings that fit%s, one of the best rank, and a pair only if none does. # ranks all by "
-        "the "
-        "needed memory, those too that the table leaves out.",
-        capacity, result->timed ? " and are within 1 % of the fastest" : "");
+        "->: the advice above. If the recorded setting fits in %s, it is the advice. Else: of the "
+        "single settings that fit%s, the best ranked. A pair only if no single setting fits.",
+        capacity, result->timed ? " and are at most 1 % slower than the fastest of them" : "");
 }
 
 void advise_page_unsure(FILE *stream, const struct advise_result *result)
@@ -712,7 +710,7 @@ static void print_settings(FILE *stream, const struct advise_result *result)
     }
     for (size_t i = 0; i < result->own_count; i++) {
         const struct advise_row *row = &result->rows[i];
-        if (row == first || !row->safe_bytes || (given && is_same(row, given)) ||
+        if (row == first || !row->safe_bytes || (given && advise_is_same(row, given)) ||
             ((best || unsure) && advise_fits(row) == ADVISE_FITS_NOT) ||
             (best && best == given &&
              (row->rank == best->rank || row->safe_bytes >= best->safe_bytes)))
@@ -744,8 +742,8 @@ static void print_tried(FILE *stream, const struct advise_result *result)
     }
     fputc('\n', stream);
     say(stream,
-        "Tried: %zu setting%s, %zu pairs of those with different keys, and %zu other policies. A "
-        "pair is listed if it needs 1 %% less than both halves, or if only pairs fit.",
+        "Tried: %zu setting%s, %zu pairs of settings (of different keys), and %zu other policies. "
+        "A pair is listed if it needs 1 %% less than both halves, or if only pairs fit.",
         settings, settings == 1 ? "" : "s", pairs, result->tried - settings - pairs);
 }
 

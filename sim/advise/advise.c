@@ -553,8 +553,20 @@ static size_t rank_size(const struct advise_result *out, const struct advise_row
     return size;
 }
 
+bool advise_is_same(const struct advise_row *row, const struct advise_row *given)
+{
+    const struct trial *a = &row->at, *b = &given->at;
+    return row != given && row->candidate.own && !row->candidate.text[0] &&
+           row->safe_bytes == given->safe_bytes && row->alone.begun == given->alone.begun &&
+           row->alone.peak_reserved_bytes == given->alone.peak_reserved_bytes &&
+           row->alone.driver_calls == given->alone.driver_calls && a->passed == b->passed &&
+           a->sensitivity == b->sensitivity && a->event == b->event && a->flushes == b->flushes &&
+           a->retries == b->retries && a->driver_calls == b->driver_calls;
+}
+
 static void rank(const struct advise_config *config, struct advise_result *out)
 {
+    size_t before = 0; /* rows of the same kind that have a rank of their own */
     out->uncertainty = uncertainty_of(config, out);
     qsort(out->rows, out->tried, sizeof *out->rows, compare_listed);
     out->count = out->own_count = 0;
@@ -565,8 +577,12 @@ static void rank(const struct advise_config *config, struct advise_result *out)
     for (size_t i = 0, size; i < out->count; i += size) {
         size = rank_size(out, &out->rows[i], out->count - i);
         order_rank(&out->rows[i], size);
+        before = i == out->own_count ? 0 : before;
         for (size_t j = i; j < i + size; j++)
-            out->rows[j].rank = (i < out->own_count ? i : i - out->own_count) + 1;
+            out->rows[j].rank = before + 1;
+        const struct advise_row *given = advise_given(out);
+        for (size_t j = i; j < i + size; j++)
+            before += !given || !advise_is_same(&out->rows[j], given);
     }
 }
 

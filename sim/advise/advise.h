@@ -166,7 +166,8 @@ struct advise_row {
     uint64_t safe_bytes;  /* 0: not searched, or none up to the end of the grid */
     double safe_slowdown; /* at that capacity; 0: not known */
     bool listed;          /* false: a pair that is not better than its halves */
-    size_t rank;          /* of listed rows, from 1, own ones and others each; may be shared */
+    size_t rank;          /* of listed rows, from 1, own ones and others each; may be shared. Rows
+                             that are the same as the recorded one are not counted */
     bool wasteful;        /* takes 10 % more memory or time than the least of its rank */
     char setting[640];    /* what a user sets, in the recorder's release; or "" */
     struct torch_release needs; /* the first release of PyTorch that accepts it, if the recorder's
@@ -233,6 +234,9 @@ uint64_t advise_uncertain_bytes(const struct advise_result *result, uint64_t byt
 
 /* The recorded setting, or NULL. */
 const struct advise_row *advise_given(const struct advise_result *result);
+
+/* Whether another setting of the same allocator does exactly what was recorded. */
+bool advise_is_same(const struct advise_row *row, const struct advise_row *given);
 
 /* The row to advise, among those of the recorder's framework that fit: the recorded setting; else,
  * of the single settings whose slowdown at the capacity in question is within 1 % of the least, the
