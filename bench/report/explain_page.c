@@ -421,10 +421,15 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
 {
     const struct explain_result *result = page->result;
     if (result->passed) {
+        char recorded[96] = "every request was";
+        if (page->card->source == RECORDED_CARD_DRIVER)
+            snprintf(recorded, sizeof recorded,
+                     "in the recording event %" PRIu64 " failed; here every request is",
+                     page->card->event);
         say(stream,
-            "%s with %s, frees %s: every request was served. `capacity` finds the least capacity "
-            "that serves them.",
-            page->workload, page->policy, replay_frees_name(page->frees));
+            "%s with %s, frees %s: %s served. `capacity` finds the least capacity that serves "
+            "them.",
+            page->workload, page->policy, replay_frees_name(page->frees), recorded);
         card_sentence_print(stream, page->card, result->profile);
         return AR_OK;
     }

@@ -629,8 +629,8 @@ static const char *find_out(const struct message *message)
 }
 
 #define TRY_TORCH(variable)                                                                        \
-    "Try " variable "=expandable_segments:True; then max_split_size_mb. A recorded snapshot and "  \
-    "`allocrig advise` say which setting fits."
+    "Try " variable "=expandable_segments:True; if it is not enough, max_split_size_mb:128 "       \
+    "instead. A recorded snapshot and `allocrig advise` say which setting fits."
 
 /* The settings of PyTorch depend on the device, the system and the version. */
 static const char *unfragment_torch(const struct message *message)
@@ -894,6 +894,23 @@ static void print_other_cause(FILE *stream, const struct message *message)
         }
 }
 
+/* What the advice calls `allocrig advise`, as a command. The pool could have what it has reserved
+ * and what is free on the card, or its limit. */
+static void print_command(FILE *stream, const struct message *message, const char *advice)
+{
+    const struct message_figure *figures = message->figures;
+    uint64_t bytes =
+        bytes_of(message, MESSAGE_FIGURE_RESERVED) + bytes_of(message, MESSAGE_FIGURE_FREE);
+    if (figures[MESSAGE_FIGURE_ALLOWED].known && bytes_of(message, MESSAGE_FIGURE_ALLOWED) < bytes)
+        bytes = bytes_of(message, MESSAGE_FIGURE_ALLOWED);
+    if (!strstr(advice, "`allocrig advise`") || message->framework != MESSAGE_PYTORCH ||
+        !figures[MESSAGE_FIGURE_RESERVED].known || !figures[MESSAGE_FIGURE_FREE].known)
+        return;
+    fprintf(stream, "\n  ./allocrig advise SNAPSHOT --capacity %" PRIu64 "MiB\n\n", bytes / AR_MIB);
+    say(stream, "The capacity is what the pool has reserved and what is free, or its limit. How to "
+                "take a snapshot: bench/cli/MANUAL.md, \"Record your own program\".");
+}
+
 void message_page_print(FILE *stream, const struct message *message, bool more)
 {
     char advice[1024];
@@ -909,5 +926,6 @@ void message_page_print(FILE *stream, const struct message *message, bool more)
     print_missing(stream, message);
     print_remarks(stream, message, more);
     say(stream, "%s", message_page_advice(message, advice, sizeof advice));
+    print_command(stream, message, advice);
     print_other_cause(stream, message);
 }

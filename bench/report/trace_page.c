@@ -314,12 +314,12 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
         if (card->name[0])
             say(stream,
                 "Card unknown: there is no profile of %s, so the capacity is that of the profile "
-                "%s; give -d sim:capacity=BYTES or -d sim:profile=NAME.",
+                "%s; give -d sim:capacity=BYTES or -d sim:profile=NAME (`advise`: --capacity).",
                 name, profile);
         else
             say(stream,
                 "Card unknown: none is recorded, so the capacity is that of the profile %s; give "
-                "-d sim:capacity=BYTES or -d sim:profile=NAME.",
+                "-d sim:capacity=BYTES or -d sim:profile=NAME (`advise`: --capacity).",
                 profile);
         return;
     default:

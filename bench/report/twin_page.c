@@ -792,7 +792,8 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
         const struct twin_pin *pin = &groups[i].first;
         table_cell(table, "%.1f", twin_mib((double)groups[i].keeps_bytes));
         table_cell(table, "%" PRIu64, groups[i].blocks);
-        table_cell(table, "%.3f", twin_mib((double)pin->bytes));
+        const double each = twin_mib((double)pin->bytes);
+        table_cell(table, "%.*f", each < 10 ? 3 : 1, each);
         table_cell(table, "%s", result->owners[pin->owner].name);
         table_cell(table, "%s",
                    pin->born.text ? twin_answer_phase(&pin->born, place, sizeof place) : "-");
