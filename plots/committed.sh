@@ -52,6 +52,7 @@ replace() { # NEW OLD
     cmp -s "$1" "$2" || { cat "$1" >"$2" && echo "  $2" && changed=$((changed + 1)); }
 }
 echo 'figures that changed:'
+rm -f "$work/drawn/captions.txt"
 for drawn in "$work"/drawn/*; do replace "$drawn" "plots/figures/$(basename "$drawn")"; done
 replace "$work/README.md" README.md
 [ $changed != 0 ] || echo '  none'

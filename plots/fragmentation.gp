@@ -8,7 +8,7 @@ L = words(WORKLOADS)
 SHOWN = values(2, 1)
 M = key_policies(SHOWN, 0)
 load 'plots/spread.gp'
-array NAMES[4] = ['internal: 1 - live / granted', 'external: 1 - largest servable / free', 'unusable free index at the median request', 'overhead: peak physical / peak live']
+array NAMES[4] = ['internal: mean of 1 - live / granted', 'external: mean of 1 - largest servable / free', 'unusable free index at the median request, mean', 'overhead: peak physical / peak live']
 # The policies are next to each other at the workload's position, so that equal values are all visible.
 place(w, k) = w + (M > 1 ? 0.8 * ((k - 1.0) / (M - 1) - 0.5) : 0)
 inside = most_of(3, 1)
@@ -34,17 +34,23 @@ BELOW = ASLANT ? 85 + DEEPER : 30
 GAP = 20
 load 'plots/grid.gp'
 # Long names of workloads in a column leave too little space for the longest title.
-if (WIDTH - LEFT - RIGHT < 6.7 * strlen(NAMES[3])) { NAMES[3] = 'unusable free index' }
+if (WIDTH - LEFT - RIGHT < 7.1 * strlen(NAMES[3])) { NAMES[3] = 'unusable free index, mean' }
+if (WIDTH - LEFT - RIGHT < 7.1 * strlen(NAMES[2])) { NAMES[2] = 'external, mean' }
 
 set xrange [0.5:L + 0.5]
 if (ASLANT) { set xtics nomirror scale 0 rotate by 25 right font ',9' ('' 0) } else { set xtics nomirror scale 0 ('' 0) }
 do for [w = 1:L] { set xtics add (word(WORKLOADS, w) w) }
 do for [w = 1:L - 1] { set arrow w from w + 0.5, graph 0 to w + 0.5, graph 1 nohead back lc rgb '#CCCCCC' }
-WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] for [w = 1:L] rows2(word(WORKLOADS, w), KEY_NAME[k]) using (place(w, k)):(column(p + 2)):(column(low_of(p))):(column(high_of(p))) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
+# Pixels from `low` to `high` in panel p.
+PANEL = ROW - ABOVE - BELOW
+tall(low, high) = p == 4 ? (above > 4 ? log10(high / low) / log10(above * 1.2 / 0.9) : (high - low) / larger(above - 0.95, 0.05)) * PANEL \
+    : (high - low) / 1.08 / (p == 1 ? larger(inside, 0.001) : 1) * PANEL
+WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] for [w = 1:L] rows2(word(WORKLOADS, w), KEY_NAME[k]) using (place(w, k)):(drawn(column(p + 2), tall(column(low_of(p)), column(high_of(p))))):(column(low_of(p))):(column(high_of(p))) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [p = 1:4] {
     eval panel(p)
     set title NAMES[p]
-    set ylabel (p == 4 ? 'ratio' : 'fraction of 1') offset 0.5,0
+    # At a fixed place, where numbers of any length leave it space.
+    set label 2 (p == 4 ? 'ratio' : 'fraction') at screen across(NARROW ? 8 : 22), graph 0.5 center rotate textcolor rgb '#222222'
     set ytics autofreq
     if (p == 4) {
         if (above > 4) { set logscale y; set ytics (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000); set yrange [0.9:above * 1.2] } else { set yrange [0.95:*] }

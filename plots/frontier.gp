@@ -17,9 +17,13 @@ unit = most >= 4 * GIB ? GIB : MIB
 TITLE = 'which capacities serve '.NAME
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
-ROW = NARROW ? 165 : 250
-ABOVE = 28
+# Letters of a title; the longest one decides how many lines all have.
+TITLE_MOST = NARROW ? 26 : 34
+TITLE_LINES = 1
+do for [w = 1:W] { TITLE_LINES = larger(TITLE_LINES, lines_in(word(SHOWN, w), TITLE_MOST)) }
+ABOVE = 28 + 13 * (TITLE_LINES - 1)
 BELOW = NARROW ? 26 : 50
+ROW = (NARROW ? 137 : 222) + ABOVE
 FOOT = NARROW ? 24 : 12
 GAP = 25
 load 'plots/grid.gp'
@@ -33,7 +37,7 @@ set xtics scale 0.5 ('' 1)
 do for [i = 1:V] { set xtics add ((V <= 6 || i % parts(V, 6) == 1 ? word(VALUES, i) : '') i) }
 do for [w = 1:W] {
     eval panel(w)
-    set title word(SHOWN, w) font (NARROW && strlen(word(SHOWN, w)) > 22 ? ',7' : ',11')
+    set title in_lines(word(SHOWN, w), TITLE_MOST) font (NARROW && strlen(word(SHOWN, w)) > 22 ? ',7' : ',11')
     if (lowest(w)) { set xlabel PARAMETER } else { unset xlabel }
     if (leftmost(w)) { set ylabel 'capacity ('.(unit == GIB ? 'GiB' : 'MiB').')'; set format y '%g' } else { unset ylabel; set format y '' }
     plot of(word(SHOWN, w), 'true') using 1:($2 / unit) with points pt 7 ps (NARROW ? 0.8 : 1) lc rgb '#0072B2' notitle, \

@@ -24,13 +24,31 @@ COLUMNS = parts(W, ROWS)
 RIGHT = NARROW ? 18 : 25
 PITCH = (WIDTH - LEFT - RIGHT + 0.0 + GAP) / COLUMNS
 
-# The key has as many columns as fit, each as wide as its longest name (7.5 pixels a letter at most, over
-# five letters: shorter names can consist of wide ones).
-entry_width(k) = 42 + 7.5 * larger(5, strlen(KEY_NAME[k])) + 15
+# The lines of the key: an entry has several if its name is wider than the picture.
+KEY_MOST = int((WIDTH - 10 - 42) / 7.2)
+array LINE_TEXT[4 * K + 1]
+array LINE_KEY[4 * K + 1] # its entry if it is the first line of that, else 0
+KEY_LINES = 0
+do for [k = 1:K] {
+    left_over = KEY_NAME[k]
+    entry = k
+    while (strlen(left_over) > 0 && KEY_LINES < 4 * K) {
+        line_end = cut_at(left_over, KEY_MOST)
+        KEY_LINES = KEY_LINES + 1
+        LINE_TEXT[KEY_LINES] = left_over[1:line_end]
+        LINE_KEY[KEY_LINES] = entry
+        left_over = left_over[line_end + (left_over[line_end + 1:line_end + 1] eq ' ' ? 2 : 1):*]
+        entry = 0
+    }
+}
+
+# The key has as many columns as fit, each as wide as its longest line (7.5 pixels a letter at most, over
+# five letters: shorter names can consist of wide ones); one column if an entry has several lines.
+entry_width(k) = 42 + 7.5 * larger(5, strlen(LINE_TEXT[k])) + 15
 longest_of(from, to) = (widest = 0, (sum [k = from:to] (widest = larger(widest, entry_width(k)), 0)), widest)
-column_width(c, rows) = longest_of((c - 1) * rows + 1, c * rows < K ? c * rows : K)
-key_width(rows) = (sum [c = 1:parts(K, rows)] column_width(c, rows)) - 15
-fewest_rows(room) = (found = 0, (sum [r = 1:K] (found == 0 && key_width(r) <= room ? (found = r, 0) : 0)), found > 0 ? found : K)
+column_width(c, rows) = longest_of((c - 1) * rows + 1, c * rows < KEY_LINES ? c * rows : KEY_LINES)
+key_width(rows) = (sum [c = 1:parts(KEY_LINES, rows)] column_width(c, rows)) - 15
+fewest_rows(room) = KEY_LINES > K ? KEY_LINES : (found = 0, (sum [r = 1:KEY_LINES] (found == 0 && key_width(r) <= room ? (found = r, 0) : 0)), found > 0 ? found : KEY_LINES)
 KEY_LEFT = LEFT + W % COLUMNS * PITCH
 KEY_ROWS = fewest_rows(WIDTH - KEY_LEFT - 8)
 KEY_INSIDE = W % COLUMNS != 0 && key_width(KEY_ROWS) <= WIDTH - KEY_LEFT - 8 && KEY_ROWS * KEY_ROW <= ROW - 30

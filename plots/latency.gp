@@ -28,14 +28,17 @@ set ytics ('1 ns' 1, '10 ns' 10, '100 ns' 100, '1 µs' 1e3, '10 µs' 1e4, '100 �
 set xrange [0.5:7.5]
 set xtics scale 0 ('50 %%' 1, '90 %%' 2, '99 %%' 3, '99.9 %%' 4, 'max' 5, '50 %%' 6, '99 %%' 7)
 do for [c = 1:6] { set arrow c from c + 0.5, graph 0 to c + 0.5, graph 1 nohead back lc rgb (c == 5 ? '#888888' : '#DDDDDD') }
-WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] percentiles(KEY_NAME[k], workload) using (place($1, k)):(at_least_1($2)):(at_least_1($3)):(at_least_1($4)) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
+# Pixels from `low` to `high`, if the scale has the decades of a usual figure.
+tall(low, high) = log10(at_least_1(high) / at_least_1(low)) * (ROW - ABOVE - BELOW) / 5
+WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] percentiles(KEY_NAME[k], workload) using (place($1, k)):(drawn(at_least_1($2), tall($3, $4))):(at_least_1($3)):(at_least_1($4)) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
     set title workload
-    set label 1 (NARROW ? 'alloc: share of the calls' : 'alloc: share of the calls that take at most this') at first 3, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
-    set label 2 'free' at first 6.5, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
-    if (leftmost(w)) { set ylabel 'time of one call' offset (NARROW ? 1.5 : 0),0 } else { unset ylabel }
+    set label 1 'percentile of allocs' at first 3, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
+    set label 2 'of frees' at first 6.5, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
+    unset label 3
+    if (leftmost(w)) { set label 3 'time of one call' at screen across(NARROW ? 8 : 22), graph 0.5 center rotate textcolor rgb '#222222' }
     plot @WHISKERS for [k = 1:M] percentiles(KEY_NAME[k], workload) using (place($1, k)):(at_least_1($2)) with points pt KEY_POINT[k] ps 0.75 lc rgb KEY_COLOUR[k] notitle
     unset label 1000
 }

@@ -13,10 +13,10 @@ peak_live = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > m { m = $4 } END { print
 unit = peak_live >= 2 * GIB ? GIB : MIB
 unit_name = peak_live >= 2 * GIB ? 'GiB' : 'MiB'
 
-GROUPS = system(sprintf("awk -v x=%d -v wide=%d -f plots/same.awk '%s'", x, NARROW ? 24 : 34, IN))
+GROUPS = system(sprintf("awk -v x=%d -v wide=%d -f plots/same.awk '%s'", x, NARROW ? 30 : 34, IN))
 W = words(GROUPS) / 5
 head(w) = word(GROUPS, 5 * w - 4)
-names(w) = system(sprintf("echo '%s' | tr '~|' ' \\n'", word(GROUPS, 5 * w - 3)))
+names(w) = system(sprintf("echo '%s' | tr '~|;' ' \\n,'", word(GROUPS, 5 * w - 3)))
 reserved(w) = word(GROUPS, 5 * w - 2) + 0.0
 physical(w) = word(GROUPS, 5 * w - 1) + 0.0
 peak_at(w) = word(GROUPS, 5 * w) + 0.0
@@ -39,7 +39,7 @@ FIRST = replicates > 1 ? sprintf('the first of %d replicates', replicates) : ''
 rest = key_add('live', GREY, 0, 1, 9)
 rest = key_add('reserved, by the policy''s own count', '#000000', 0, 2, 1)
 rest = key_add('physical: what the device charges', COLOUR[1], 0, 1, 1.8)
-rest = key_add('the most physical, in the policy''s mark', COLOUR[1], POINT[1], 1, 0)
+rest = key_add('peak of physical (each policy''s mark)', COLOUR[1], POINT[1], 1, 0)
 if (NARROW && FIRST ne '') { rest = key_add(FIRST, GREY, 0, 1, 0) } # where no title says it
 TITLE = 'memory of '.NAME.' over time'.(FIRST eq '' ? '' : ': '.FIRST)
 MOST_COLUMNS = 4
@@ -62,7 +62,8 @@ set xrange [0:end_x > 0 ? end_x : 1]
 LABELS = NARROW ? 4.0 : 5.0
 power = end_x > 0 ? 10 ** floor(log10(end_x / LABELS)) : 1
 step = power * (end_x / LABELS <= power ? 1 : end_x / LABELS <= 2 * power ? 2 : end_x / LABELS <= 5 * power ? 5 : 10)
-set xtics step
+# Numbers of events in a column would touch each other.
+thousands(n) = n >= 1e6 ? sprintf('%gM', n / 1e6) : n >= 1000 ? sprintf('%gk', n / 1000) : sprintf('%g', n)
 set yrange [0:1.06 * top / unit]
 if (NARROW) {
     power = 10 ** floor(log10(top / unit / 4))
@@ -80,6 +81,10 @@ do for [w = 1:W] {
         peak(w) > 1.06 * top ? (NARROW ? ': above' : ': above the scale') : '') font (NARROW ? ',8' : ',10')
     if (lowest(w)) { set xlabel (timed ? 'time in the recording (s)' : 'event') } else { unset xlabel }
     set format x (NARROW && !lowest(w) ? '' : '% h')
+    if (NARROW && !timed && step >= 1000 && lowest(w)) {
+        set xtics ('0' 0)
+        do for [i = 1:int(end_x / step)] { set xtics add (thousands(i * step) i * step) }
+    } else { set xtics step }
     if (leftmost(w)) { set ylabel NARROW && W > 18 ? unit_name : sprintf('memory (%s)', unit_name); set format y '%g' } else { unset ylabel; set format y '' }
     plot area(head(w), 4) using 1:($2 / unit) with filledcurves closed lc rgb GREY lw 1 notitle, \
          thin(head(w), 5) using x:(inside($5)) with steps lw 1 dt 2 lc rgb '#000000' notitle, \

@@ -36,14 +36,17 @@ set xtics (1, 1.5, 2, 2.5, '≥ 3' EDGE)
 set logscale y
 set yrange [LOW / 1.6:1.6]
 array TICK[7] = ['0.0001 %%', '0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%']
-WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows2(workload, KEY_NAME[k]) using (over($3)):(share($4)):(over(column(low_of(1)))):(over(column(high_of(1)))):(share(column(low_of(2)))):(share(column(high_of(2)))) with xyerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
+wide(low, high) = (over(high) - over(low)) * (PITCH - GAP) / (EDGE - 0.86)
+tall(low, high) = log10(share(high) / share(low)) * (ROW - ABOVE - BELOW) / log10(1.6 * 1.6 / LOW)
+WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows2(workload, KEY_NAME[k]) using (over($3)):(drawn(share($4), wide(column(low_of(1)), column(high_of(1))))):(over(column(low_of(1)))):(over(column(high_of(1)))) with xerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, ' \
+    .'for [k = 1:M] rows2(workload, KEY_NAME[k]) using (over($3)):(drawn(share($4), tall(column(low_of(2)), column(high_of(2))))):(share(column(low_of(2)))):(share(column(high_of(2)))) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
     set title workload
     if (lowest(w)) { set xlabel 'peak physical / peak live' } else { unset xlabel }
     unset label 2
-    if (leftmost(w)) { set label 2 'time in the driver' at screen across(NARROW ? 8 : 22), graph 0.5 center rotate textcolor rgb '#222222' }
+    if (leftmost(w)) { set label 2 (NARROW && W > 2 ? 'driver time / time' : 'driver''s share of the time') at screen across(NARROW ? 8 : 22), graph 0.5 center rotate textcolor rgb '#222222' }
     set ytics ('' LOW)
     do for [d = FIRST:0] { set ytics add ((leftmost(w) ? TICK[d + 7] : '') 10.0 ** d) }
     plot @WHISKERS front(workload) using (over($1)):(share($2)) with steps lw 1.6 lc rgb '#444444' notitle, \

@@ -3,7 +3,8 @@
 #   plots/render.sh DATA OUT [FORM]..     FORM: svg, png, pdf, svg-column, png-column
 # DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md describes their columns).
 # The variable FIGURES, a pattern of names, selects figures. If a file is missing or has no row, its
-# figure is not drawn, and a message says so.
+# figure is not drawn, and a message says so. OUT/captions.txt gets a caption for each figure that is
+# drawn, with the program, its commit and what the figures depend on if DATA/../summary.md has them.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
@@ -49,7 +50,43 @@ why() {
     esac
 }
 
+# What the marks and whiskers of a figure are, from its column `runs`.
+spread() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "runs") c = i }
+        NR > 1 && c && $c != "" {
+            print "Marks are medians of " $c " " ($(c + 1) == "draws" ? "replicates" : $(c + 1)) ", whiskers " \
+                ($(c + 2) != "" ? "the interval of the median by order statistics, at 95 % or more" : "the least and the most") \
+                "; one that is shorter than its mark is not drawn."
+            exit
+        }' "$1"
+}
+
+# caption SCRIPT CSV NAME
+caption() {
+    local of=${3#*-}
+    case $1 in
+    memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The figures are that peak, and its ratio to the peak of live bytes. Policies with the same curves share a panel." ;;
+    addresses) echo "Addresses of $of over time. Each block is a rectangle, as wide as its life and as high as its bytes; segments are stacked." ;;
+    slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps). A cross: the program did not finish (with replicates: at least one of them)." ;;
+    fragmentation) echo "Fragmentation, lower is better. The first three are means over the run, weighted by the time of the recording or, without times, by the bytes of requests; overhead is the peak of physical bytes divided by the peak of live bytes." ;;
+    latency) echo "Host time of a call of the policy, by percentile of all calls, without the driver's time and without waits." ;;
+    pareto) echo "The peak of physical bytes divided by the peak of live bytes, against the driver's share of the run time. The line joins the policies that no other policy beats in both." ;;
+    frontier) echo "Capacities at which $of finishes (dots) and does not (crosses), by a parameter of the program. The line is its peak of live bytes." ;;
+    history) echo "Figures over commits. Triangles: the commits at which they changed." ;;
+    esac
+    case $1 in slowdown | fragmentation | latency | pareto) spread "$2" ;; esac
+}
+
+# The program and, of each workload, the line that stands above its table.
+source_of() {
+    local summary
+    summary=$(dirname "$data")/summary.md
+    [ ! -e "$summary" ] || awk '/^allocrig / && !program { program = $0; sub(/(, [0-9]*-[0-9]*-[0-9T:]*Z)?;.*/, "", program); print program "." }
+        /^\*\*.*: .*frees .*\*\*$/ && !seen[$0]++ { gsub(/\*\*/, ""); print $0 "." }' "$summary"
+}
+
 failed=0
+captions=()
 # draw SCRIPT CSV NAME [COLUMN]: one figure in all forms; none if the column is empty
 draw() {
     local script=$1 csv=$2 name=$3 column=${4:-1} form file
@@ -76,6 +113,7 @@ draw() {
         fi
         mv "$work/figure.$form" "$out/$file"
     done
+    captions+=("$name: $(caption "$script" "$csv" "$name" | paste -sd ' ')")
 }
 
 for csv in "$work"/series-*.csv; do
@@ -94,4 +132,7 @@ for csv in "$work"/frontier-*.csv; do
     [ ! -e "$csv" ] || draw frontier "$csv" "$(basename "$csv" .csv)"
 done
 [ ! -e "$work/history.csv" ] || draw history "$work/history.csv" history 9
+if [ ${#captions[@]} -gt 0 ]; then
+    { printf '%s\n\n' "${captions[@]}" "All: $(source_of | paste -sd ' ')"; } | sed '/^All: $/,$d' >"$out/captions.txt"
+fi
 exit $failed

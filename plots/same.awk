@@ -1,6 +1,6 @@
 # Groups policies of a series whose curves are the same, which are drawn as one. Prints for each group, in
-# the order of the file: its first policy, all its names (joined with ", ", wrapped at `wide` letters; ~
-# is a blank and | a new line), the peaks of reserved and of physical bytes, and the first position on the
+# the order of the file: its first policy, all its names (joined with ", ", wrapped at `wide` letters, in a
+# name after a : or a ;; ~ is a blank and | a new line), the peaks of reserved and of physical bytes, and the first position on the
 # axis (column `x`) of the latter. Policies that never map a page are left out if others do. Two curves
 # are the same if all their rows are.
 BEGIN { FS = "," }
@@ -17,6 +17,16 @@ function same(a, b,    i) {
     for (i = 1; i <= rows[a]; i++) if (row[a, i] != row[b, i]) return 0
     return 1
 }
+# Cuts a name into lines of at most `wide` letters; `last` is the length of the last one.
+function cut(name,    text, i, end) {
+    for (text = ""; length(name) > wide; name = substr(name, end + 1)) {
+        end = wide
+        for (i = 1; i <= wide; i++) if (substr(name, i, 1) ~ /[:;]/) end = i
+        text = text substr(name, 1, end) "|"
+    }
+    last = length(name)
+    return text name
+}
 END {
     for (p = 1; p <= policies; p++) {
         name = policy[p]
@@ -24,11 +34,11 @@ END {
         for (g = 1; g <= groups; g++) if (same(first[g], name)) break
         if (g > groups) {
             first[++groups] = name
-            names[g] = name
-            long[g] = length(name)
+            names[g] = cut(name)
+            long[g] = last
         } else if (long[g] + length(name) + 2 > wide) {
-            names[g] = names[g] ",|" name
-            long[g] = length(name)
+            names[g] = names[g] ",|" cut(name)
+            long[g] = last
         } else {
             names[g] = names[g] ",~" name
             long[g] += length(name) + 2

@@ -1,7 +1,7 @@
 # Slowdown against capacity: how much longer the program takes than with an allocator that costs
 # nothing, at capacities from exactly its live peak to twice that. Slowdown 1.01 is drawn as 1 %. The
-# scale is logarithmic, because policies lie between a hundredth of a percent and many times. Costs of
-# less than 0.001 % lie on the lower edge. Each capacity has a band, all as wide, in which the policies
+# scale is logarithmic, because policies lie between a hundredth of a percent and many times. It begins
+# at the decade of the smallest cost, at least at 0.001 %; smaller costs, and none, lie on the lower edge. Each capacity has a band, all as wide, in which the policies
 # are next to each other, so that equal values are all visible. Above is one row for each
 # policy, with its mark at the left, outside of the panel: a cross if the program, or one of its
 # replicates, did not finish at that capacity.
@@ -39,11 +39,15 @@ FOOT = NARROW ? 22 : 12
 GAP = 22
 load 'plots/grid.gp'
 
-LOW = 0.001
+# The smallest cost of at least 0.001 %.
+least = system(sprintf("awk -F, 'NR > 1 && %s && $4 - 1 >= 1e-5 && (!m || $4 + 0 < m) { m = $4 + 0 } END { printf \"%%.9f\", m ? m - 1 : 1e-5 }' '%s'", PASSED, IN)) + 0.0
+FIRST = int(floor(log10(100 * least) + 1e-6))
+if (FIRST > 5) { FIRST = 5 }
+LOW = 10.0 ** FIRST
 lost(slowdown) = slowdown - 1 > LOW / 100 ? 100 * (slowdown - 1) : LOW
 decades = int(ceil(log10(lost(most) / LOW)))
 if (decades < 1) { decades = 1 }
-if (decades > 8) { decades = 8 }
+if (decades > 5 - FIRST) { decades = 5 - FIRST }
 # All panels have one scale, with a row for each policy above it.
 room = decades * STRIP / (ROW - ABOVE - BELOW - 1.0 * STRIP)
 top = LOW * 10 ** (decades + room)
@@ -57,16 +61,19 @@ array TICK[9] = ['0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%', '10
 set xrange [0.5:C + 0.5]
 LABELS = NARROW && W > 1 ? 4 : 8
 set xtics scale 0 ('' 1)
-do for [c = 1:C] { if (C <= LABELS || c % parts(C, LABELS) == 1) { set xtics add (sprintf('%.4g', word(CAPACITIES, c) + 0.0) c) } else { set xtics add ('' c) } }
+FORM = '%.2f'
+do for [c = 1:C] { if (abs(100 * word(CAPACITIES, c) - floor(100 * word(CAPACITIES, c) + 0.5)) > 1e-6) { FORM = '%.4g' } }
+do for [c = 1:C] { if (C <= LABELS || c % parts(C, LABELS) == 1) { set xtics add (sprintf(FORM, word(CAPACITIES, c) + 0.0) c) } else { set xtics add ('' c) } }
 set arrow 1 from graph 0, first LOW * 10 ** decades to graph 1, first LOW * 10 ** decades nohead lc rgb '#999999' lw 1
 do for [c = 1:C:2] { set object c rectangle from c - 0.5, graph 0 to c + 0.5, graph 1 behind fc rgb '#F1F1F1' fs noborder }
-WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)):(lost($3)):(lost($4)) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
+tall(low, high) = log10(lost(high) / lost(low)) * (ROW - ABOVE - BELOW) / log10(1.5 * top / LOW)
+WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(drawn(lost($2), tall($3, $4))):(lost($3)):(lost($4)) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
     # In a column, long names of neighbouring panels and the labels below would overlap.
     set title workload font (NARROW && strlen(workload) > 16 ? ',8' : ',11')
-    if (lowest(w)) { set xlabel (NARROW && W > 1 ? 'capacity / peak, equal steps' : 'capacity / live peak (equal steps)') } else { unset xlabel }
+    if (lowest(w)) { set xlabel (NARROW && W > 1 ? 'capacity / live peak' : 'capacity / live peak (equal steps)') } else { unset xlabel }
     # All panels have the same scale: only the left one has labels, and none at the crosses.
     unset label 2; unset label 3
     if (leftmost(w)) {
@@ -76,7 +83,7 @@ do for [w = 1:W] {
     }
     do for [k = 1:M] { set label 3 + k '' at screen across(from_left(w) - 8), first row_of(k) point pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] }
     set ytics ('' LOW)
-    do for [d = 0:decades] { set ytics add ((leftmost(w) ? TICK[d + 1] : '') LOW * 10 ** d) }
+    do for [d = 0:decades] { set ytics add ((leftmost(w) ? (d == 0 ? '≤' : '').TICK[d + FIRST + 4] : '') LOW * 10 ** d) }
     plot @WHISKERS for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
             with points pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle, \
          for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 * SIZE lw 1.3 lc rgb KEY_COLOUR[k] notitle

@@ -83,7 +83,7 @@ check blocks_stand_from_request_to_free [ "${map##*   }" = "$blocks" ]
 check pdf_is_as_wide_as_a_column grep -aqE 'MediaBox \[ *0 0 24[01](\.[0-9]+)? ' "$out/pareto.pdf"
 check fragmentation_is_drawn drawn fragmentation
 check a_missing_file_is_said grep -q 'no latency.csv, so no figure latency' <<<"$output"
-check a_quoted_name_is_in_the_picture grep -q 'torch:conf=a;b' "$out/slowdown.svg"
+check a_quoted_name_is_in_the_picture grep -q '>torch:conf=a,b<' "$out/slowdown.svg"
 # greedy holds 64 GiB beside 700 MiB live: on the upper edge, with the number
 check one_run_is_no_draw eval '! grep -q draws "$out/memory-saw_tooth.svg"'
 check what_is_too_high_is_said grep -q '65536 MiB, 93.8 × live: above the scale' "$out/memory-saw_tooth.svg"
@@ -91,7 +91,7 @@ check what_is_too_high_is_said grep -q '65536 MiB, 93.8 × live: above the scale
 crosses() { grep -c '<text>did not finish</text>' "$1"; }
 check a_cross_is_in_the_key [ "$(crosses "$out/slowdown.svg")" = 2 ]
 # growth and torch hold the same at every event: one panel with both names
-check equal_curves_are_drawn_once grep -q 'growth, torch:conf=a;b<' "$out/memory-saw_tooth.svg"
+check equal_curves_are_drawn_once grep -q 'growth, torch:conf=a,b<' "$out/memory-saw_tooth.svg"
 
 echo 'workload,policy,alloc_p50_ns,alloc_p90_ns,alloc_p99_ns,alloc_p999_ns,alloc_max_ns,free_p50_ns,free_p99_ns' >"$data/latency.csv"
 output=$(FIGURES=latency plots/render.sh "$data" "$out" 2>&1)
@@ -136,12 +136,14 @@ gpt2_train,growth,10,20,30,400,50000,8,20,6,repetitions,0.96875,9,11,19,22,20,40
 CSV
 output=$(plots/render.sh "$TEST_TMP/medians" "$TEST_TMP/whiskers" svg svg-column 2>&1)
 status=$?
+check a_caption_tells_of_medians grep -q 'Marks are medians of 10 replicates, whiskers the interval' "$TEST_TMP/whiskers/captions.txt"
 check medians_are_drawn [ "$status $output" = "0 figures: no series-*.csv, so no figure memory-*" ]
 for name in fragmentation slowdown; do
-    check "the_key_of_${name}_says_so" grep -q '>median of 10 replicates, 95 % interval<' "$TEST_TMP/whiskers/$name.svg" "$TEST_TMP/whiskers/$name-column.svg"
+    check "the_key_of_${name}_says_so" grep -q '>median of 10 replicates, 95 % interval: not drawn if shorter than its mark<' "$TEST_TMP/whiskers/$name.svg"
+    check "a_column_of_${name}_says_so_in_two_lines" grep -q '>not drawn if shorter than its mark<' "$TEST_TMP/whiskers/$name-column.svg"
 done
 check a_cross_is_of_any_draw grep -q '<text>at least one replicate did not finish</text>' "$TEST_TMP/whiskers/slowdown.svg" "$TEST_TMP/whiskers/slowdown-column.svg"
-check repetitions_are_said grep -q '>median of 6 repetitions, 95 % interval<' "$TEST_TMP/whiskers/latency.svg"
+check repetitions_are_said grep -q '>median of 6 repetitions, 95 % interval: not' "$TEST_TMP/whiskers/latency.svg"
 check a_range_is_said grep -q '>median of 3 repetitions, least to most<' "$TEST_TMP/whiskers/pareto.svg"
 check texts_say_replicates eval '! grep -hE ">[^<]*draws" "$TEST_TMP"/whiskers/*.svg'
 check single_runs_say_nothing eval '! grep -q "median of" "$out"/*.svg'
@@ -149,11 +151,25 @@ sed -e '1s/$/,draws/' -e '2,$s/$/,7/' "$data/series-saw_tooth.csv" >"$TEST_TMP/m
 FIGURES='memory-*' plots/render.sh "$TEST_TMP/medians" "$TEST_TMP/whiskers" svg svg-column >/dev/null 2>&1
 check the_title_says_which_draw grep -q '>memory of saw_tooth-seed-1 over time: the first of 7 replicates<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1.svg"
 check in_a_column_the_key_does grep -q '>the first of 7 replicates<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1-column.svg"
-# in the order of the panels: 2 + 1 + 1 + 2; across and up; where it finished; percentiles
-for bars in fragmentation:6 pareto:1 slowdown:1 latency:7; do
+# in the order of the panels: 2 + 1 + 1 + 2; across and up; where it finished; the percentiles whose
+# intervals are longer than a mark
+for bars in fragmentation:6 pareto:1 slowdown:1 latency:3; do
     check "${bars%:*}_has_whiskers" [ "$(bars "$TEST_TMP/whiskers/${bars%:*}.svg")" = "${bars#*:}" ]
     check "${bars%:*}_of_single_runs_has_none" [ "$(bars "$out/${bars%:*}.svg")" = 0 ]
 done
+# A name that is wider than the picture has several lines, and none of them is cut off.
+mkdir -p "$TEST_TMP/long/data"
+long='"torch:expandable_segments=true,max_split_size_mb=128,roundup_power2_divisions=4"'
+for name in pareto slowdown series-saw_tooth; do sed "s/^growth,/$long,/; s/,growth,/,$long,/" "$data/$name.csv" >"$TEST_TMP/long/data/$name.csv"; done
+printf '%s\n' '' 'allocrig 0.1.0, commit 123; a card' '**a: frees ordered, host none**' >"$TEST_TMP/long/summary.md"
+plots/render.sh "$TEST_TMP/long/data" "$TEST_TMP/long/figures" svg svg-column >/dev/null
+for name in pareto slowdown; do
+    check "a_long_name_is_whole_in_$name" grep -qF ">${long//\"/}<" "$TEST_TMP/long/figures/$name.svg"
+    check "a_long_name_has_lines_in_a_column_of_$name" [ "$(grep -cE '>(torch:expandable_segments=true,|max_split_size_mb=128,roundup_power2_divisions=4)<' "$TEST_TMP/long/figures/$name-column.svg")" = 2 ]
+done
+check a_long_title_has_lines grep -q '>max_split_size_mb=128,<' "$TEST_TMP/long/figures/memory-saw_tooth-column.svg"
+check each_figure_has_a_caption [ "$(grep -cE '^(memory-saw_tooth|slowdown|pareto): ' "$TEST_TMP/long/figures/captions.txt")" = 3 ]
+check captions_say_what_they_are_of grep -qx 'All: allocrig 0.1.0, commit 123. a: frees ordered, host none.' "$TEST_TMP/long/figures/captions.txt"
 # A folder without data is no success.
 output=$(plots/render.sh "$TEST_TMP" "$TEST_TMP/none" 2>&1)
 check no_data_is_an_error [ $? = 2 ]
