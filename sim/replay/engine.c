@@ -1,13 +1,14 @@
 /* The loop that drives a policy with a workload on a device.
  *
- * 1. Events are read in spans. Shortcuts of a few instructions serve plain events, which are nearly
- *    all of most traces: requests and frees without keys on stream 0 that are no probes, recorded
- *    times, notes, completions of frees, and kernels that are only launched. One comparison of
- *    eight bytes recognises them. The shortcuts are compiled once for each of `measured`. All other
- *    events, and every event of a watched run, go through events.c. A run is watched if an observer
- *    wants rows, samples or calls, with latencies, verification or an adaptive workload, with host
- *    time `open`, if streams must be ordered, if the device charges the host's own time, and if it
- *    has memory or computes the lengths of kernels from their operations (`begin` below).
+ * 1. Events are read in spans. Shortcuts of a few instructions serve plain events, which are
+ *    nearly all of most traces: requests and frees without keys on stream 0 that are no probes,
+ *    recorded times, notes, completions of frees, and kernels that are only launched. One
+ *    comparison of eight bytes recognises them. There is one compiled copy of the shortcuts for
+ *    each value of `enum measured`. All other events, and every event of a watched run, go
+ *    through events.c. A run is watched if an observer wants rows, samples or calls, with
+ *    latencies, verification or an adaptive workload, with host time `open`, if streams must be
+ *    ordered, if the device charges the host's own time, and if it has memory or computes the
+ *    lengths of kernels from their operations (`begin` below).
  * 2. Requests. Zero bytes are served without the policy. Pinned host memory has a policy of its own
  *    (pinned.c), or is served like zero bytes. A request that fails is counted, and the run goes on
  *    without the block.
@@ -239,10 +240,10 @@ static __attribute__((noinline)) enum ar_status span_other(struct replay *run,
     return status;
 }
 
-/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. The
- * shortcuts do not count frees one by one: these are the events that are neither requests of a
- * shortcut nor `others`. Events.c counts the requests and frees that it serves itself; they are
- * `others` here. */
+/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. Frees of
+ * shortcuts are not counted one by one. Every event of a span is a request of a shortcut, a free of
+ * a shortcut, or one of `others` (whose requests and frees events.c counts). So these frees are the
+ * events minus `others` minus the requests of shortcuts. */
 INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
                            const enum measured measured, struct ar_error *error)
 {

@@ -13,7 +13,7 @@
  *    requests. A state lasts until the next tick of this clock. At a tick the ratios of the state
  *    are added to the sums. With recorded times (exact_tick) they are read from the policy only if
  *    it was called since the last tick: between calls its state does not change. With bytes
- *    (exact_tick_once) each tick belongs to a call, so they are read at each and not kept.
+ *    (exact_tick_once) each tick belongs to a call, so the state is read at every tick.
  * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the
  *    state at the first moment of the greatest live bytes.
  * 4. For the unusable-free index, a policy with AR_POLICY_WATCHES_FREE counts the usable bytes
@@ -394,9 +394,9 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
  * 2. When it is freed, before the policy's free, the pattern is read again: on its own stream, on
  *    that of the free, and in `ordered` on each stream that uses the block. A stream other than the
  *    block's own first waits for that one, as a program must that reads data of another stream.
- * 3. If several streams have requests, uses or frees, a long kernel precedes each reading. If a
- *    policy gives the bytes to another stream too early, that stream fills them before the reading,
- *    which then finds the pattern of the other block.
+ * 3. If several streams have requests, uses or frees, a kernel of DELAY_NS precedes each
+ *    reading. If a policy gives the bytes to another stream too early, that stream fills them
+ *    before the reading, which then finds the pattern of the other block.
  * 4. In the modes at-once and recorded, frees are not ordered by streams: the program is assumed to
  *    have waited, so the host waits for the reading.
  * 5. Blocks that are live at the end are read at the end. Then the device reports the first wrong

@@ -6,7 +6,7 @@
 #include "allocators/base/array.h"
 #include "sim/twin/run.h"
 
-/* ---- owners ---- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 static const char *const own_names[] = {
     [TWIN_OWNER_CONTEXT] = "context", [TWIN_OWNER_ROUNDING] = "rounding",
@@ -63,7 +63,7 @@ uint32_t twin_owner_number(struct twin_run *run, const struct twin_owner_key *gi
     return (uint32_t)run->owner_count - 1;
 }
 
-/* ---- amounts ---- */
+/* ---- amounts --------------------------------------------------------------------------------- */
 
 struct adding {
     struct twin_process *process;
@@ -161,7 +161,7 @@ uint64_t twin_others(const struct twin_process *self)
     return bytes;
 }
 
-/* ---- the state at the end of a phase ---- */
+/* ---- the state at the end of a phase --------------------------------------------------------- */
 
 static uint64_t time_of(const struct twin_process *self)
 {
@@ -281,7 +281,7 @@ void twin_record_phase(struct twin_run *run)
     record_cards(run);
 }
 
-/* ---- pinning blocks ---- */
+/* ---- pinning blocks -------------------------------------------------------------------------- */
 
 #define PINS_MOST 16 /* of a process and a phase */
 

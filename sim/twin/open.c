@@ -8,7 +8,7 @@
 #include "sim/twin/rules/context.h"
 #include "sim/twin/run.h"
 
-/* ---- checks ---- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static uint64_t cards_of(const struct twin_process_setup *setup)
 {
@@ -109,7 +109,7 @@ enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
     return status;
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 #define UNLIMITED_BYTES (UINT64_C(1) << 60) /* of a card without a size */
 

@@ -78,7 +78,7 @@ uint32_t twin_owner(struct twin_part *self, const char *purpose)
     return twin_process_account(self->process, &key, purpose);
 }
 
-/* ---- requests ---- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static uint8_t pool_bits(const struct twin_process *process, uint32_t pool)
 {
@@ -188,7 +188,7 @@ uint64_t twin_address(struct twin_part *self, const struct twin_block *block)
     return known ? known->address : 0;
 }
 
-/* ---- streams, pools, outside ---- */
+/* ---- streams, pools, outside ----------------------------------------------------------------- */
 
 uint32_t twin_stream(struct twin_part *self)
 {
@@ -318,7 +318,7 @@ void twin_blocks_close(struct twin_blocks *list)
     *list = (struct twin_blocks){0};
 }
 
-/* ---- questions ---- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 void twin_card(struct twin_part *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
@@ -365,7 +365,7 @@ bool twin_over(struct twin_part *self)
     return self->process->run->over;
 }
 
-/* ---- other parts ---- */
+/* ---- other parts ----------------------------------------------------------------------------- */
 
 static struct twin_part *part_of(const struct twin_process *process, const char *name)
 {
@@ -414,7 +414,7 @@ enum ar_status twin_send(struct twin_part *self, struct twin_part *peer, uint64_
     return status;
 }
 
-/* ---- reports ---- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 void twin_figure(struct twin_part *self, const char *name, double value)
 {

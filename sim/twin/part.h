@@ -214,7 +214,7 @@ void twin_blocks_alloc(struct twin_part *self, struct twin_blocks *list,
 void twin_blocks_free(struct twin_part *self, struct twin_blocks *list);
 void twin_blocks_close(struct twin_blocks *list);
 
-/* ---- regions: memory that can sleep (regions.c) -------------------------------------------- */
+/* ---- regions: memory that can sleep (regions.c) ---------------------------------------------- */
 
 enum twin_region_kind {
     /* vLLM's CuMemAllocator: requests go to a MemPool of their own for each twin_region_begin.
@@ -253,7 +253,7 @@ size_t twin_sleep(struct twin_part *self, const char *tag, const char *keep);
  * If the card has not as much, the run ends. Returns how many there were. */
 size_t twin_wake(struct twin_part *self, const char *tag);
 
-/* ---- questions: each replays first all that was requested ---------------------------------- */
+/* ---- questions: each replays first all that was requested ------------------------------------ */
 
 /* Free and total bytes of the card, as cuMemGetInfo reports them to this process. */
 void twin_card(struct twin_part *self, uint64_t *free_bytes, uint64_t *total_bytes);
@@ -273,8 +273,7 @@ void twin_reset_peaks(struct twin_part *self);
 /* Whether the run has failed, so that a long action can return early. */
 bool twin_over(struct twin_part *self);
 
-/* ---- other parts
- * ------------------------------------------------------------------------------ */
+/* ---- other parts ----------------------------------------------------------------------------- */
 
 /* The part with that name in the same process; or in another process on the same card; or on
  * another card, that of the same rank if there is one. NULL: there is none, and `error` says so. */
@@ -285,8 +284,7 @@ struct twin_part *twin_peer(struct twin_part *self, const char *name, struct ar_
 enum ar_status twin_send(struct twin_part *self, struct twin_part *peer, uint64_t bytes, bool last,
                          bool ipc, struct ar_error *error);
 
-/* ---- what a part reports
- * ---------------------------------------------------------------------- */
+/* ---- what a part reports --------------------------------------------------------------------- */
 
 /* A figure of the part for the page and for [reported] ("kv blocks", "kv tokens"): the value from
  * now on. `name` must live as long as the part. */

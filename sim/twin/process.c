@@ -38,7 +38,7 @@ static void failed_with(struct twin_run *run, enum ar_status status)
     }
 }
 
-/* ---- accounts ---- */
+/* ---- accounts -------------------------------------------------------------------------------- */
 
 uint32_t twin_process_account(struct twin_process *self, const struct twin_owner_key *key,
                               const char *purpose)
@@ -98,7 +98,7 @@ static void host_freed(void *argument, uint32_t account, uint64_t bytes)
     twin_process_pin(argument, account, 0, bytes);
 }
 
-/* ---- pinned memory of all processes ---- */
+/* ---- pinned memory of all processes ---------------------------------------------------------- */
 
 static enum ar_status pinned_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
@@ -138,7 +138,7 @@ static enum ar_status open_pinned(struct twin_process *self, struct ar_error *er
     return ar_error_prefix(error, status, "process %s: pinned", self->setup->name);
 }
 
-/* ---- begin ---- */
+/* ---- begin ----------------------------------------------------------------------------------- */
 
 static enum ar_status check_policy(const struct twin_process *self, const struct ar_policy *policy,
                                    struct ar_error *error)
@@ -237,7 +237,7 @@ void twin_process_begin(struct twin_process *self)
     twin_process_outside(self, self->context_account, self->context_bytes);
 }
 
-/* ---- the replay ---- */
+/* ---- the replay ------------------------------------------------------------------------------ */
 
 /* The block of the first request that failed. */
 static void note_failed_event(struct twin_process *self, const struct replay_result *result)
@@ -415,7 +415,7 @@ void twin_process_outside(struct twin_process *self, uint32_t account, uint64_t 
     twin_process_look(self);
 }
 
-/* ---- end ---- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void close_session(struct twin_process *self)
 {

@@ -182,7 +182,7 @@ enum ar_status regions_wake(struct regions *self, struct regions_segment *segmen
     return AR_OK;
 }
 
-/* ---- what parts do with them ---- */
+/* ---- what parts do with them ----------------------------------------------------------------- */
 
 /* The process with everything replayed; NULL: the run is over. */
 static struct twin_process *settled(struct twin_part *self)
@@ -292,7 +292,7 @@ enum ar_status twin_region_begin(struct twin_part *self, const struct twin_regio
     return regions_begin(&process->regions, region, &process->region_pool, pool, error);
 }
 
-/* ---- segments ---- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static void device_status(struct twin_process *process, enum ar_status status)
 {
@@ -363,7 +363,7 @@ void twin_region_end(struct twin_part *self)
     process->region_pool = 0;
 }
 
-/* ---- sleep and wake ---- */
+/* ---- sleep and wake -------------------------------------------------------------------------- */
 
 static bool has_tag(const struct regions *regions, const struct regions_segment *segment,
                     const char *tag)

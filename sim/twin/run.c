@@ -23,7 +23,7 @@ const struct twin_action *twin_process_actions(void)
     return process_actions;
 }
 
-/* ---- the schedule ---- */
+/* ---- the schedule ---------------------------------------------------------------------------- */
 
 static void process_act(struct twin_process *process, unsigned action)
 {
@@ -114,6 +114,7 @@ static bool call_turn(struct twin_run *run, const struct schedule_call *call, ui
 static void run_calls(struct twin_run *run, const struct schedule_phase *phase, uint64_t cycle)
 {
     size_t count = run->process_count;
+    /* For each call: whether it goes on in each process, and in any. */
     uint8_t *going = calloc(phase->call_count * (count + 1), 1);
     if (!going) {
         (void)twin_no_memory(run);
@@ -231,7 +232,7 @@ static void run_all(struct twin_run *run)
         run_phase(run);
 }
 
-/* ---- the result ---- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static void close_run(struct twin_run *run)
 {

@@ -195,7 +195,7 @@ enum ar_status regions_sleep(struct regions *self, struct regions_segment *segme
                              enum regions_state state);
 enum ar_status regions_wake(struct regions *self, struct regions_segment *segment);
 
-/* ---- schedule.c ---- */
+/* ---- schedule.c ------------------------------------------------------------------------------ */
 
 /* The schedule of a scenario: its texts read into calls of actions. */
 
@@ -229,7 +229,7 @@ enum ar_status schedule_read(const struct twin_scenario *scenario, struct schedu
                              struct ar_error *error);
 void schedule_close(struct schedule *self); /* a zeroed struct is fine */
 
-/* ---- watch.c ---- */
+/* ---- watch.c --------------------------------------------------------------------------------- */
 
 /* The outermost policy of a process: it forwards every call, and keeps the bytes of each owner and
  * the peaks up to date, so that the engine can divide the memory of the card at any call. */
@@ -384,13 +384,13 @@ enum ar_status twin_run_error(struct twin_run *run, enum ar_status status, const
     __attribute__((format(printf, 3, 4)));
 enum ar_status twin_no_memory(struct twin_run *run);
 
-/* ---- run.c ---- */
+/* ---- run.c ----------------------------------------------------------------------------------- */
 
 /* The phase with a number: from 0, of all that the schedule has, also of those that the result
  * leaves out. Without its states. */
 struct twin_phase twin_phase_of(const struct twin_run *run, uint64_t number);
 
-/* ---- regions.c ---- */
+/* ---- regions.c ------------------------------------------------------------------------------- */
 
 /* Whether empty_cache inside of use_mem_pool releases the common pool: by PyTorch's release. */
 bool twin_trims_in_pool(const struct twin_process *process);
@@ -400,12 +400,12 @@ static inline unsigned twin_card_count(const struct twin_scenario *scenario)
     return scenario->cards ? scenario->cards : 1;
 }
 
-/* ---- open.c ---- */
+/* ---- open.c ---------------------------------------------------------------------------------- */
 
 /* Checks the scenario, and makes the ranks that are computed with their parts. */
 enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error);
 
-/* ---- process.c ---- */
+/* ---- process.c ------------------------------------------------------------------------------- */
 
 /* Puts the process on its card: device, policy, context. Does nothing if it has begun. */
 void twin_process_begin(struct twin_process *self);
@@ -437,7 +437,7 @@ static inline uint64_t twin_process_used(const struct twin_process *self)
     return self->device ? watch_used(&self->watch) : 0;
 }
 
-/* ---- accounts.c ---- */
+/* ---- accounts.c ------------------------------------------------------------------------------ */
 
 /* Adds the amounts of a process to an array. CORRUPT if they do not add up. */
 enum ar_status twin_amounts_add(struct twin_process *self, struct twin_amount **items,

@@ -19,8 +19,7 @@
 
 #define TWIN_CARDS 64
 
-/* ---- the scenario
- * ----------------------------------------------------------------------------- */
+/* ---- the scenario ---------------------------------------------------------------------------- */
 
 struct twin_process_setup {
     const char *name;
@@ -69,8 +68,7 @@ const struct twin_action *twin_process_actions(void);
 enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
                           struct ar_error *error);
 
-/* ---- the result
- * ------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 /* Kinds of owners, for tables and colours. */
 enum twin_owner_kind {

@@ -157,7 +157,7 @@ static const struct twin_action actions[] = {
     {0},
 };
 
-/* ---- options ---- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 /* "256-1024", "100 200-300": numbers and ranges. */
 static enum ar_status read_lengths(const char *option, const char *text, struct engine_lengths *out,
@@ -346,7 +346,7 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     return status ? status : check_ranks(self, error);
 }
 
-/* ---- sleep, wake and new weights ---- */
+/* ---- sleep, wake and new weights ------------------------------------------------------------- */
 
 static void set_asleep(struct engine *self, const char *tag, bool asleep)
 {
@@ -515,7 +515,7 @@ static uint64_t engine_weights_bytes(struct twin_part *base)
     return given ? given : llm_weights_bytes(&self->model, &self->rank);
 }
 
-/* ---- actions ---- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static enum ar_status engine_start(struct engine *self, struct ar_error *error)
 {
@@ -569,7 +569,7 @@ static void engine_destroy(struct twin_part *base)
     paged_close(&self->paged);
 }
 
-/* ---- the page ---- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 static const char *engine_cache_option(const void *of)
 {

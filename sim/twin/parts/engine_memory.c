@@ -50,7 +50,7 @@ static void end(struct engine *self, bool open)
         twin_region_end(&self->base);
 }
 
-/* ---- load ---- */
+/* ---- load ------------------------------------------------------------------------------------ */
 
 /* Settings whose defaults depend on the card. */
 static void settle(struct engine *self, uint64_t total_bytes)
@@ -269,7 +269,7 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
     return AR_OK;
 }
 
-/* ---- the profile run ---- */
+/* ---- the profile run ------------------------------------------------------------------------- */
 
 uint32_t engine_compute(struct engine *self)
 {
@@ -468,7 +468,7 @@ enum ar_status engine_profile(struct engine *self, struct ar_error *error)
     return AR_OK;
 }
 
-/* ---- the key-value cache ---- */
+/* ---- the key-value cache --------------------------------------------------------------------- */
 
 static uint64_t token_bytes(const struct engine *self)
 {
@@ -595,7 +595,7 @@ enum ar_status engine_allocate(struct engine *self, struct ar_error *error)
     return AR_OK;
 }
 
-/* ---- CUDA graphs ---- */
+/* ---- CUDA graphs ----------------------------------------------------------------------------- */
 
 /* vLLM V1: the sampler's tensors, after the capture if there is one (gpu_worker.py,
  * compile_or_warm_up_model). They stay in the cache of PyTorch. */

@@ -15,7 +15,7 @@ static enum ar_status no_memory(struct ar_error *error)
     return ar_no_memory(error, "a workload");
 }
 
-/* ---- open ---- */
+/* ---- open ------------------------------------------------------------------------------------ */
 
 /* If all blocks of the workload are on one stream, that is stream 0 of the process. */
 static enum ar_status open_streams(struct player *self, struct ar_error *error)
@@ -54,7 +54,7 @@ void player_close(struct player *self)
     *self = (struct player){0};
 }
 
-/* ---- one event ---- */
+/* ---- one event ------------------------------------------------------------------------------- */
 
 static uint32_t stream_of(const struct player *self, uint32_t stream)
 {
@@ -226,7 +226,7 @@ enum ar_status player_play(struct player *self, const struct trace_event *event,
     }
 }
 
-/* ---- passes ---- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static enum ar_status next_event(struct player *self, const struct trace_event **event,
                                  struct ar_error *error)
@@ -515,7 +515,7 @@ enum ar_status player_reset(struct player *self, struct ar_error *error)
     return trace_rewind(self->source, error);
 }
 
-/* ---- offload ---- */
+/* ---- offload --------------------------------------------------------------------------------- */
 
 static int by_id(const void *a, const void *b)
 {

@@ -76,7 +76,7 @@ static enum ar_status no_memory(struct ar_error *error)
     return ar_no_memory(error, "a workload");
 }
 
-/* ---- the trace ---- */
+/* ---- the trace ------------------------------------------------------------------------------- */
 
 /* The events, with ids in place of slots: sections are played in another order. */
 static enum ar_status read_events(struct program *self, struct ar_error *error)
@@ -155,7 +155,7 @@ static enum ar_status find_owners(struct program *self, struct ar_error *error)
     return AR_OK;
 }
 
-/* ---- regions ---- */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static enum ar_status read_tags(struct program *self, const char *text, struct ar_error *error)
 {
@@ -230,7 +230,7 @@ static enum ar_status program_create(struct twin_part *base, struct ar_error *er
     return status;
 }
 
-/* ---- actions ---- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static const char *tag_of_pool(const struct program *self, uint32_t pool)
 {

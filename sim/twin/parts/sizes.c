@@ -87,7 +87,7 @@ enum ar_status sizes_plan(const struct sizes *sizes, uint32_t ranks, struct plan
     return AR_OK;
 }
 
-/* ---- the workload of a plan ---- */
+/* ---- the workload of a plan ------------------------------------------------------------------ */
 
 struct writing {
     const struct plan *plan;

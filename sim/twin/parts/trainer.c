@@ -166,7 +166,7 @@ static enum ar_status trainer_create(struct twin_part *base, struct ar_error *er
     return status;
 }
 
-/* ---- actions ---- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static enum ar_status read_what(const struct twin_call *call, unsigned *what,
                                 struct ar_error *error)
@@ -400,7 +400,7 @@ static void trainer_destroy(struct twin_part *base)
     player_close(&of(base)->evaluation);
 }
 
-/* ---- what-ifs ---- */
+/* ---- what-ifs -------------------------------------------------------------------------------- */
 
 #define SMALL_BUCKET (256 * AR_MIB)
 

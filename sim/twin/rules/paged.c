@@ -66,7 +66,7 @@ enum ar_status paged_add(struct paged *self, uint64_t prompt, uint64_t answer,
     return AR_OK;
 }
 
-/* ---- one step ---- */
+/* ---- one step -------------------------------------------------------------------------------- */
 
 static uint64_t blocks_for(const struct paged *self, const struct paged_request *request,
                            uint64_t tokens)

@@ -51,7 +51,7 @@ enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
     return AR_OK;
 }
 
-/* ---- the profile run ---- */
+/* ---- the profile run ------------------------------------------------------------------------- */
 
 enum vllm_account vllm_account_of(struct vllm_version version)
 {
@@ -251,7 +251,7 @@ bool vllm_starts(struct vllm_version version, double utilization, uint64_t total
            (double)free_bytes >= (double)total_bytes * utilization;
 }
 
-/* ---- blocks ---- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *model,
                                 const struct llm_rank *rank, uint64_t block_tokens,
@@ -385,7 +385,7 @@ enum ar_status vllm_cache_check(struct vllm_version version, const struct vllm_c
                         vllm_longest(cache, available, length, batch_tokens));
 }
 
-/* ---- defaults ---- */
+/* ---- defaults -------------------------------------------------------------------------------- */
 
 static bool large_card(uint64_t total_bytes, bool a100)
 {

@@ -16,7 +16,7 @@ struct vllm_version {
 enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
                                  struct ar_error *error);
 
-/* ---- the profile run ---- */
+/* ---- the profile run ------------------------------------------------------------------------- */
 
 /* What counts as used by everything but the cache. */
 enum vllm_account {
@@ -139,7 +139,7 @@ struct vllm_reduces vllm_reduces_of(struct vllm_version version, uint32_t comput
 bool vllm_starts(struct vllm_version version, double utilization, uint64_t total_bytes,
                  uint64_t free_bytes);
 
-/* ---- blocks ---- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* The layers in groups, each with a table of blocks of its own. Models with sliding windows have
  * several groups from 0.9.2 on; all others, and all before, have one. Groups share tensors.
@@ -188,7 +188,7 @@ enum ar_status vllm_cache_check(struct vllm_version version, const struct vllm_c
                                 double available, uint64_t length, uint64_t batch_tokens,
                                 struct ar_error *error);
 
-/* ---- defaults ---- */
+/* ---- defaults -------------------------------------------------------------------------------- */
 
 /* max_num_batched_tokens of a server, or of the class LLM (`offline`). V1: engine/arg_utils.py,
  * get_batch_defaults; V0: SchedulerConfig. `a100`: the card is an A100. */
