@@ -18,7 +18,7 @@ TITLE = 'which capacities serve '.NAME
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
 # Letters of a title; the longest one decides how many lines all have.
-TITLE_MOST = NARROW ? 26 : 34
+TITLE_MOST = NARROW ? 30 : 34
 TITLE_LINES = 1
 do for [w = 1:W] { TITLE_LINES = larger(TITLE_LINES, lines_in(word(SHOWN, w), TITLE_MOST)) }
 ABOVE = 28 + 13 * (TITLE_LINES - 1)

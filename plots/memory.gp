@@ -44,11 +44,11 @@ if (NARROW && FIRST ne '') { rest = key_add(FIRST, GREY, 0, 1, 0) } # where no t
 TITLE = 'memory of '.NAME.' over time'.(FIRST eq '' ? '' : ': '.FIRST)
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
-# In a column eighteen panels are as high as a page: only the lowest ones have numbers on the time axis.
+# In a column twenty panels are as high as a page: only the lowest ones have numbers on the time axis.
 ABOVE = NARROW ? 17 + 13 * lines : 30 + 15 * lines
 BELOW = NARROW ? 6 : 50
 FOOT = NARROW ? 42 : 0
-ROW = ABOVE + BELOW + (NARROW ? (W <= 8 ? 140 : W <= 18 ? 78 : 58) : W <= 8 ? 190 : 130)
+ROW = ABOVE + BELOW + (NARROW ? (W <= 8 ? 140 : W <= 18 ? 78 : W <= 20 ? 58 : 46) : W <= 8 ? 190 : 130)
 GAP = 25
 load 'plots/grid.gp'
 

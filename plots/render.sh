@@ -67,7 +67,7 @@ caption() {
     case $1 in
     memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The figures are that peak, and its ratio to the peak of live bytes. Policies with the same curves share a panel." ;;
     addresses) echo "Addresses of $of over time. Each block is a rectangle, as wide as its life and as high as its bytes; segments are stacked." ;;
-    slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps). A cross: the program did not finish (with replicates: at least one of them)." ;;
+    slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps). Smaller costs than at the lower edge, and none, lie on it. A cross: the program did not finish (with replicates: at least one of them)." ;;
     fragmentation) echo "Fragmentation, lower is better. The first three are means over the run, weighted by the time of the recording or, without times, by the bytes of requests; overhead is the peak of physical bytes divided by the peak of live bytes." ;;
     latency) echo "Host time of a call of the policy, by percentile of all calls, without the driver's time and without waits." ;;
     pareto) echo "The peak of physical bytes divided by the peak of live bytes, against the driver's share of the run time. The line joins the policies that no other policy beats in both." ;;

@@ -32,7 +32,7 @@ COLUMN_COLUMNS = 2
 # The rows above take 10 pixels for each policy, but at least the height of their label.
 STRIP = larger(100, (NARROW ? (M > 18 ? 5 : 6) : 10) * (M + 1))
 SIZE = NARROW ? 0.75 : 1 # of marks
-ROW = (NARROW ? 132 : 260) + STRIP
+ROW = (!NARROW ? 260 : M > 20 ? 124 : 132) + STRIP
 ABOVE = NARROW ? 24 : 30
 BELOW = NARROW ? 24 : 55
 FOOT = NARROW ? 22 : 12
@@ -83,7 +83,7 @@ do for [w = 1:W] {
     }
     do for [k = 1:M] { set label 3 + k '' at screen across(from_left(w) - 8), first row_of(k) point pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] }
     set ytics ('' LOW)
-    do for [d = 0:decades] { set ytics add ((leftmost(w) ? (d == 0 ? '≤' : '').TICK[d + FIRST + 4] : '') LOW * 10 ** d) }
+    do for [d = 0:decades] { set ytics add ((leftmost(w) ? (d == 0 && !NARROW ? '≤' : '').TICK[d + FIRST + 4] : '') LOW * 10 ** d) }
     plot @WHISKERS for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
             with points pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle, \
          for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 * SIZE lw 1.3 lc rgb KEY_COLOUR[k] notitle
