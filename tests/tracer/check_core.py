@@ -151,6 +151,33 @@ def check_inference_mode_keeps_no_casts():
     equal(traced(program(torch.no_grad)).sizes(":_to_copy").count(128 * 128 * 2), 1)
 
 
+def check_composite_operators_cast_within_inference_mode():
+    def program(mode):
+        def run():
+            x = torch.zeros(2, 8, 16, 16, device="cuda", dtype=torch.bfloat16)
+            with mode(), torch.autocast("cuda", torch.bfloat16):
+                F.interpolate(x, scale_factor=2)
+
+        return run
+
+    for mode in torch.no_grad, torch.inference_mode:
+        equal(traced(program(mode)).sizes("")[1:], [16384, 65536])
+
+
+def check_attention_keeps_what_autocast_casts():
+    def program():
+        x = torch.zeros(1, 4, 256, 64, device="cuda")
+        with torch.autocast("cuda", torch.bfloat16):
+            F.scaled_dot_product_attention(x + 0, x + 0, x + 0)
+
+    trace = traced(program)
+    made = [i for i, (size, _, _) in trace.requests.items() if size == 4 * 256 * 64 * 4]
+    results = [i for i, (_, keys, _) in trace.requests.items() if "attention" in keys.get("tag", "")]
+    free = {int(line.split(",")[1]): n for n, line in enumerate(trace.lines) if line.startswith("r,")}
+    asked = {int(line.split(",")[1]): n for n, line in enumerate(trace.lines) if line.startswith("a,")}
+    assert len(made) == 4 and results and min(free[i] for i in made[1:]) > max(asked[i] for i in results), trace.lines
+
+
 def check_a_deep_copy_of_a_buffer_takes_one_element_more():
     def program():
         copy.deepcopy(nn.BatchNorm1d(256).cuda())

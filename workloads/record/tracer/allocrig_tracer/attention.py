@@ -11,6 +11,7 @@ import torch
 from torch.nested._internal import nested_tensor
 from torch.nested._internal import sdpa as jagged
 
+from . import autocast
 from .release import cudnn_version, release
 
 aten = torch.ops.aten
@@ -159,11 +160,9 @@ def function(plain, current):
             return jagged.jagged_scaled_dot_product_attention(
                 query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
             )
+        given = query, key, value, attn_mask  # they live until the call ends, whatever they are cast to
         if torch.is_autocast_enabled("cuda"):
-            dtype = torch.get_autocast_dtype("cuda")
-            query, key, value = (t.to(dtype) if t.dtype == torch.float32 else t for t in (query, key, value))
-            if attn_mask is not None and attn_mask.dtype == torch.float32:
-                attn_mask = attn_mask.to(dtype)
+            query, key, value, attn_mask = autocast.casts(given, torch.get_autocast_dtype("cuda"))
         return attend(
             query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, float(current().card.sm), current().attention
         )

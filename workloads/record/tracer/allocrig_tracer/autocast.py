@@ -29,6 +29,13 @@ upsample_bicubic2d _upsample_bicubic2d_aa""".split()
 FLOAT_RESULT = """prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm
 linalg_matrix_norm.str_ord sum sum.dim_IntList""".split()
 FLOAT_RESULT_LAST = """norm.Scalar norm.ScalarOpt_dim""".split()
+# Operators that only call others, which are cast. Within inference mode they reach the dispatch mode whole, where autocast
+# is off, so they are taken apart here.
+COMPOSITE = """cross_entropy_loss nll_loss_nd lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data
+rnn_relu.input rnn_relu.data upsample_nearest1d.vec _upsample_nearest_exact1d.vec upsample_nearest2d.vec
+_upsample_nearest_exact2d.vec upsample_nearest3d.vec _upsample_nearest_exact3d.vec upsample_linear1d.vec
+upsample_bilinear2d.vec _upsample_bilinear2d_aa.vec upsample_trilinear3d.vec upsample_bicubic2d.vec
+_upsample_bicubic2d_aa.vec""".split()
 PROMOTE = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
 
 _library = None
@@ -187,6 +194,13 @@ def promote(op):
     return run
 
 
+def composite(op):
+    def run(*args, **kwargs):
+        return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+    return run
+
+
 def refused(*args, **kwargs):
     raise RuntimeError(
         "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
@@ -209,6 +223,8 @@ def install():
                 if f"aten::{name}" in registered:
                     made = recurrent if name == "_cudnn_rnn" else make
                     _library.impl(name, made(overload(name)), "AutocastCUDA", allow_override=True)
+        for name in COMPOSITE:
+            _library.impl(name, composite(overload(name)), "AutocastCUDA")
         _library.impl("binary_cross_entropy", refused, "AutocastCUDA", allow_override=True)
     clear = torch.clear_autocast_cache
 
