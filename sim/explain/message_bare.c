@@ -108,6 +108,10 @@ static const char how_mapped[] =
     "The browser had no memory left for a buffer that is mapped at its creation; browsers use "
     "memory of the host for it. Close other tabs, make fewer or smaller buffers, and destroy() "
     "those that are not needed any more.";
+static const char how_hami[] =
+    "HAMi gives a container a share of the card (nvidia.com/gpumem), which its processes would "
+    "pass with this request; the figures behind OOM are their use and the share. Raise the share, "
+    "or let the program take less.";
 static const char how_shm[] =
     "NCCL makes files in /dev/shm, and there was no room for one. Find out: df -h /dev/shm. Give a "
     "container more (docker run --shm-size=1g or --ipc=host), or delete old nccl-* files there.";
@@ -173,6 +177,8 @@ static const struct message_form bares[] = {
     {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, FORM_ELSEWHERE},
     {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, 0},
     {"[metal::malloc]resourcelimit(", MESSAGE_MLX, "Metal", how_count, FORM_ELSEWHERE},
+    {"hami-coreerror*oom", MESSAGE_LIBRARY, "CUDA", how_hami, FORM_ELSEWHERE},
+    {"cudadeviceisat|cudadevicememoryuseishigh", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
     {"perhapsoutofmemory", MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
     {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, 0},
@@ -289,7 +295,8 @@ static const struct message_form bares[] = {
     {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
     {"cpuoom|oomoncpu|cpuoutofmemory|outofcpumemory|cpumemoryexhaust|hostmemoryexhaust|"
      "systemmemoryexhaust|hostoom|oomonhost|ramoom|hostranoutofmemory|systemranoutofmemory|"
-     "noderanoutofmemory|cpuranoutofmemory|ramwasfull|ramisfull|ramexhausted",
+     "noderanoutofmemory|cpuranoutofmemory|ramwasfull|ramisfull|ramexhausted|"
+     "outofsystemram|outofcpuram|outofhostram|cgroupout-of-memoryhandler",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, 0},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, 0},
@@ -339,6 +346,7 @@ static const struct message_form bares[] = {
     {"memory|vram|videomem|gpumem|devicemem|alloc", MESSAGE_DRIVER, "", message_how_unknown,
      FORM_FAILS},
     {"outofm|out_of_m", MESSAGE_DRIVER, "", how_driver, FORM_END},
+    {"out-of-memory", MESSAGE_DRIVER, "", how_driver, FORM_NEAR},
     {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
      FORM_HOST | FORM_LIKELY | FORM_LINE},
 };
@@ -423,7 +431,8 @@ static bool is_failure(const struct message_text *text, const struct message_for
     size_t from = at > before ? at - before : 0, to = at + after;
     char last = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
     bool inside = isalpha((unsigned char)last) || last == '_'; /* of a name in a program */
-    return !inside && !is_feared(text, at) &&
+    return !inside && !is_feared(text, at) && !message_text_ends(text, "(not", at) &&
+           !message_text_ends(text, ",not", at) &&
            (form->flags & FORM_HOST || card_near(text, at, NEAR_CHARACTERS)) &&
            message_text_any(text, fails, from, to) && !message_text_any(text, others, from, to);
 }
@@ -511,7 +520,7 @@ static bool is_said(const struct message_text *text, const struct message_form *
     } others[] = {{"gc(", ")"},        {"young(", ")"},      {"full(", ")"}, /* Java */
                   {"", "instatictls"}, {"", "ateafreeport"}, {"", "ateport"},
                   {"", "ateaport"},    {"--", "-"},          {"", "]extendingbfcarena"},
-                  {"", "snapshot"},    {"", "observer"}};
+                  {"", "snapshot"},    {"", "observer"},     {"", "handl"}};
     const char *rest = text->chars + at + length;
     if (strncmp(rest + strspn(rest, "\":="), "false", 5) == 0)
         return false;

@@ -309,10 +309,11 @@ void message_text_request(const struct message_text *text, size_t failure,
                           struct message_figure *asked)
 {
     static const char asks[] = "alloc|request|requir|need|estimat|buffer(|tofind|size|asked";
-    static const char sizes[] = "(size=|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
-                                "buffersize|cl_mem_read_write,";
+    static const char sizes[] =
+        "(size=|requestedbytes:[|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
+        "buffersize|cl_mem_read_write,";
     static const char others[] = "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|"
-                                 "allocated|than|~|roughly|upto|memrequired|ctxsize|modelsize|"
+                                 "allocated|than|has|~|roughly|upto|memrequired|ctxsize|modelsize|"
                                  "filesize|selfsize|totalsize|buffersize=|memorysize=";
     struct message_figure size;
     size_t nearest = REQUEST_REACH, from = failure > nearest ? failure - nearest : 0;
@@ -325,7 +326,8 @@ void message_text_request(const struct message_text *text, size_t failure,
         size_t end = hex ? MESSAGE_NOWHERE : message_text_asked(text, at, &size);
         bool unit = end != MESSAGE_NOWHERE;
         size_t after = unit ? end : at + strspn(text->chars + at, "0123456789");
-        bool said = begins_any(text, "requested|needed|required", after);
+        bool said = (unit || after > at + 4) && /* "41 layers requested" */
+                    begins_any(text, "requested|needed|required", after);
         bool named = hex    ? last_of(text, "size", at, 5)
                      : unit ? last_of(text, asks, at, 32) > last_of(text, others, at, 32) &&
                                   !begins_any(text, others, end)

@@ -279,8 +279,9 @@ const struct message_form message_forms[] = {
      FORM_HOST},
     /* Kokkos to 2.9 */
     {"hostspace::allocate[*](A)failed", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
-    /* GCC, MATLAB, Ray */
-    {"outofmemoryallocatingAafteratotalof", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    /* GCC, Unreal Engine, MATLAB, Ray */
+    {"outofmemoryallocatingAafteratotalof|ranoutofmemoryallocatingAwithalignment",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"requested*(A)arrayexceedsmaximumarraysize&preference(W", MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST},
     {"inobjectstorebecauseitisfull*objectsizeisA", MESSAGE_HOST_PROGRAM, "", how_store, FORM_HOST},

@@ -275,8 +275,8 @@ bool message_text_speaks_jax(const struct message_text *text)
 static bool speaks_neither(const struct message_text *text)
 {
     static const char own[] =
-        "xla|jax|tensorflow|exhausted|_bfc|oomwhen|bfc_allocator|fromdevice:|outofmemoryallocating|"
-        "outofmemorywhiletrying|ranoutofmemory|failedtoallocaterequestfor";
+        "xla|jax|tensorflow|exhausted|_bfc|oomwhen|bfc_allocator|fromdevice:|"
+        "outofmemorywhiletrying|ranoutofmemorytrying|failedtoallocaterequestfor";
     return !message_text_any(text, own, 0, text->count);
 }
 
