@@ -1,5 +1,6 @@
 #include "sim/explain/message.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "sim/explain/message_text.h"
@@ -126,12 +127,25 @@ static bool is_told(const struct message_text *text, const struct message *self)
 
 #define NEAR_CHIP 400
 
+/* Whether the text tells of an "OOM", which a counter with 0 ("CUDA OOMs: 0") does not. */
+static bool tells_of_oom(const struct message_text *text)
+{
+    for (size_t at = 0; (at = message_text_find(text, "oom", at, text->count)) != MESSAGE_NOWHERE;
+         at++) {
+        const char *rest = text->chars + at + strlen("oom");
+        rest += strspn(rest, "s:=");
+        bool zero = *rest == '0' && !isdigit((unsigned char)rest[1]) && rest[1] != '.';
+        char last = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
+        if (!isalnum((unsigned char)last) && last != '_' && !zero)
+            return true;
+    }
+    return false;
+}
+
 /* What may make a sure answer wrong: words of a person, another failure, another try. */
 static void read_rest(const struct message_text *text, struct message *self)
 {
     static const char tries[] = "ignoringthischoice|autotun|rejected|skipping|skipped|tuner";
-    static const char failures[] = "outofmem|oomerror|ooms:1|ooms:2|ooms:3|ooms:4|ooms:5|"
-                                   "ooms:6|ooms:7|ooms:8|ooms:9";
     size_t from = self->at > NEAR_CHIP ? self->at - NEAR_CHIP : 0;
     if (self->on_chip)
         self->may_fail |= message_text_any(text, tries, from, self->end + NEAR_CHIP);
@@ -140,7 +154,8 @@ static void read_rest(const struct message_text *text, struct message *self)
         self->several = message_text_tells_of_card(text, self);
     }
     if (self->printed)
-        self->several = message_text_any(text, failures, 0, text->count);
+        self->several = message_text_any(text, "outofmem|out-of-mem|oomerror", 0, text->count) ||
+                        tells_of_oom(text);
 }
 
 static bool read_kinds(const struct message_text *text, struct message *self)

@@ -269,6 +269,7 @@ static const struct message_form bares[] = {
     {"rayoutofmemoryerror|killedduetomemorypressure|killedduetothenoderunninglowonmemory|"
      "exceedsthememoryusagethreshold|ray-oom-prevention",
      MESSAGE_HOST_PROGRAM, "", how_ray, FORM_HOST},
+    {"couldnotallocatenativememory", MESSAGE_RMM, "", how_rmm, 0},
     {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
      "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory",
      MESSAGE_HOST_PROGRAM, "", how_heap, FORM_HOST},
@@ -287,6 +288,7 @@ static const struct message_form bares[] = {
      "enoughhostmemory|outofcpumemory|outofram|usingallavailableram|memoryquotaexceeded|host_"
      "allocation_failed|error_host_out_of_memory|fatalerror:runtime:outofmemory|systemoutofmemory!|"
      "memoryresourcesareavailabletoprocess|cannotallocatevectorofsize|allocate[host]memory|"
+     "allocatecpumemory|"
      "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator:|"
      "mkl_malloc:failedtoallocate",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
@@ -296,7 +298,7 @@ static const struct message_form bares[] = {
     {"cpuoom|oomoncpu|cpuoutofmemory|outofcpumemory|cpumemoryexhaust|hostmemoryexhaust|"
      "systemmemoryexhaust|hostoom|oomonhost|ramoom|hostranoutofmemory|systemranoutofmemory|"
      "noderanoutofmemory|cpuranoutofmemory|ramwasfull|ramisfull|ramexhausted|"
-     "outofsystemram|outofcpuram|outofhostram|cgroupout-of-memoryhandler",
+     "systemoutofmemory|outofsystemram|outofcpuram|outofhostram|cgroupout-of-memoryhandler",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, 0},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, 0},

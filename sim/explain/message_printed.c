@@ -185,5 +185,6 @@ bool message_read_printed(const struct message_text *text, struct message *self)
     self->printed = true;
     self->count = self->taken = 1;
     return self->figures[MESSAGE_FIGURE_ALLOCATED].known &&
-           self->figures[MESSAGE_FIGURE_RESERVED].known;
+           self->figures[MESSAGE_FIGURE_RESERVED].known &&
+           self->figures[MESSAGE_FIGURE_RESERVED].bytes > 0;
 }
