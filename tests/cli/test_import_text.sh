@@ -84,4 +84,9 @@ bounded 262144 convert "$tmp/long" "$tmp/x.txt"
 check long_line_is_refused [ "$status" = 2 ]
 check long_line_is_told grep -q "$tmp/long:2: the line has more than 65536 bytes" "$err"
 check nothing_is_left [ ! -e "$tmp/x.txt" ]
+# -- a published problem of MiniMalloc: its peak is the sum of its rows, moment by moment
+run inspect tests/golden/data/minimalloc/A.1048576.csv
+check minimalloc_is_read [ "$(awk '$1 == "name" || $1 == "format" { print $2 } $2 == "alloc" { print $3 } $2 == "free" { print $4 }' "$out" | tr '\n' ' ')" \
+    = 'A.1048576 minimalloc 154 154 ' ]
+check minimalloc_has_its_peak says '^live peak +1\.000 MiB '
 finish

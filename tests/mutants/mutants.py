@@ -220,7 +220,8 @@ class Run:
                 text = path.read_bytes()
                 own = path.stem.removeprefix("test_")
                 return digest(text, *(rows for case, rows in self.cases.items()
-                                      if case == own or case.startswith(own + "/") or f'"{case}"'.encode() in text))
+                                      if case == own or case.startswith(own + "/") or f'"{case}"'.encode() in text
+                                      or own == "formats" and case.startswith("format_")))
         return ""
 
     def file(self, name):

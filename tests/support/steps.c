@@ -4,6 +4,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "tests/support/folder_tests.h"
 #include "tests/support/plugin_rig.h"
 #include "tests/support/steps_state.h"
 #include "tests/support/temporary_file.h"
@@ -594,9 +595,11 @@ static void read_section(struct steps *s, const char *section)
     assert_true(s->count > before);
 }
 
-void steps_run(const char *path, const char *section)
+static void run_section(const char *file, const char *section)
 {
     static struct steps steps;
+    char path[128];
+    snprintf(path, sizeof path, "tests/steps/%s", file);
     memset(&steps, 0, sizeof steps);
     steps.path = path;
     steps_run_begin();
@@ -609,4 +612,17 @@ void steps_run(const char *path, const char *section)
     steps_run_lines(&steps, 0, steps.count);
     forget(&steps, 0);
     steps_close_rig(&steps);
+}
+
+static const char *only;
+
+static bool is_wanted(const char *file)
+{
+    return only ? strcmp(file, only) == 0 : strcmp(file, "plugin") != 0;
+}
+
+int steps_main(const char *file)
+{
+    only = file;
+    return sections_run("steps", "tests/steps/", is_wanted, run_section);
 }

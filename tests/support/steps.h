@@ -133,9 +133,7 @@
  * `if COMPARISON` .. `end`. `$NAME` in a line stands for the value. */
 #pragma once
 
-/* Runs the section of a file, as a case: any difference fails the test. */
-void steps_run(const char *path, const char *section);
-
-/* Runs each section of a file of tests/steps, or of all files but `plugin`, whose cases need a
- * process that has not loaded the stand-in. Returns the status for main. */
-int steps_main(const char *only);
+/* Runs each section of a file of tests/steps as a case: any difference fails it. NULL: of all files
+ * but `plugin`, whose cases need a process that has not loaded the stand-in. Returns the status for
+ * main. */
+int steps_main(const char *file);

@@ -1,4 +1,5 @@
-/* Out-of-memory dumps of TensorFlow and JAX: the words of each version of the allocator. */
+/* Out-of-memory dumps of TensorFlow and JAX: long lines, and sizes as they write them. The words of
+ * each version of the allocator: unit/cases/format_bfc_dump. */
 #include "tests/support/format_rig.h"
 #include "tests/support/test.h"
 #include "workloads/formats/xla/bfc_log.h"
@@ -14,12 +15,6 @@ static bool guessed(const struct import_report *report, const char *words)
             return true;
     return false;
 }
-
-FORMAT_CASES("bfc_dump", test_jax)
-FORMAT_CASES("bfc_dump", test_tensorflow)
-FORMAT_CASES("bfc_dump", test_old)
-FORMAT_CASES("bfc_dump", test_cut_logs)
-FORMAT_CASES("bfc_dump", test_buffers)
 
 /* A later failure without a dump; lines of any length; zeros. */
 TRACE_TEST(test_noise)
@@ -39,8 +34,6 @@ TRACE_TEST(test_noise)
                         &report);
     assert_true(guessed(&report, "another request failed later"));
 }
-
-FORMAT_REFUSES("bfc_dump", test_refused)
 
 TRACE_TEST(test_sizes)
 {
