@@ -12,7 +12,7 @@ made() {
     run inspect "$TEST_TMP/0"
     check "${name}_has_its_format" grep -qx 'format  *kineto' "$out"
     run convert "$TEST_TMP/0" "$TEST_TMP/0.txt"
-    check "${name}_has_all" [ "$(for what in a, f, k, m,step; do grep -c "^$what" "$TEST_TMP/0.txt"; done | tr '\n' ' ')" \
+    check "${name}_has_all" [ "$(for what in a f k "m,step"; do grep -c "^$what" "$TEST_TMP/0.txt"; done | tr '\n' ' ')" \
         = "$allocs $frees $kernels $steps " ]
     check "${name}_matches" [ "$(sed -nE 's/^ +(unmatched frees|double frees) +//p' "$out" | tr '\n' ' ')" = '0 0 ' ]
     check "${name}_has_its_peak" [ "$(peak)" = "$peak" ]

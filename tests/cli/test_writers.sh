@@ -59,6 +59,12 @@ for policy in torch torch:expandable_segments=true growth vmm gmlake async direc
     check "run_as_snapshot_$policy" quietly "$ALLOCRIG" run -d sim -p "$policy" -w stash_restore --snapshot "$tmp/r.pickle"
     opens "run_opens_$policy" "$tmp/r.pickle" "sum(e['action'] == 'alloc' for e in t) == 3864"
 done
+for policy in torch torch:expandable_segments=true growth greedy vmm gmlake async direct slab cupy tlsf rmm-pool; do
+    quietly "$ALLOCRIG" run -d sim -p "$policy" -w random:events=3000,seed=3 --snapshot "$tmp/r.pickle"
+    conf=
+    [ "$policy" != torch:expandable_segments=true ] || conf=expandable_segments:True
+    check "run_can_be_undone_$policy" python3 tests/cli/undo.py "$tmp/r.pickle" "$conf"
+done
 run run -d sim:capacity=1GiB -p torch -w "$tape" --snapshot "$tmp/oom.pickle"
 check run_out_of_memory_ends_well [ "$status" = 0 ]
 opens run_out_of_memory_says_so "$tmp/oom.pickle" "any(e['action'] == 'oom' and e['device_free'] < e['size'] for e in t)"
@@ -100,6 +106,12 @@ json timeline_has_calls "sum(x['ph'] == 'X' for x in e) == d['otherData']['drive
 json timeline_has_steps "sum(x['ph'] == 'i' for x in e) == 360"
 check timeline_is_thinned quietly "$ALLOCRIG" run -d sim -p torch -w "$tape" --chrome "$tmp/c.json" --chrome-most 400
 json timeline_is_small "sum(x['ph'] == 'C' for x in e) <= 400"
+quietly "$ALLOCRIG" run -d sim -p direct -w gradient_tape:steps=30 --chrome "$tmp/whole.json"
+quietly "$ALLOCRIG" run -d sim -p direct -w gradient_tape:steps=30 --chrome "$tmp/thin.json" --chrome-most 40
+check a_thinned_timeline_keeps_the_peaks python3 tests/cli/timeline.py "$tmp/whole.json" "$tmp/thin.json" 40
+printf '# allocrig-trace 1\n# name: a"name"\\\na,0,1\n' >"$tmp/named.txt"
+quietly "$ALLOCRIG" run -d sim -p torch -w "$tmp/named.txt" --chrome "$tmp/c.json"
+json timeline_has_any_name "any('a\"name\"' in x['args']['name'] for x in e if x['name'] == 'process_name')"
 check timeline_of_several_runs quietly "$ALLOCRIG" run -d sim -p torch -p vmm -w order_flip -w "$tape" --frees at-once --jobs 2 --chrome "$tmp/c.json"
 json timeline_has_a_process_each "sorted(x['args']['name'] for x in e if x['name'] == 'process_name') == ['torch on order_flip', 'torch on tape_small', 'vmm on order_flip', 'vmm on tape_small'] and {x['pid'] for x in e if x['ph'] == 'X'} == {1, 2, 3, 4}"
 check timeline_of_a_process quietly "$ALLOCRIG" run -d sim -p torch -w "$tape" --isolate --chrome "$tmp/c.json" --snapshot "$tmp/i.pickle"

@@ -23,8 +23,8 @@ bool recorded_next(struct recorded_lines *self);
  * const char *. Returns the status for main: 0 if there was a file and all passed. */
 int folder_tests_run(const char *group, const char *folder, void (*check)(void **state));
 
-/* Runs `check` once for each line "== SECTION" of the wanted files of a folder, whose name ends with
- * "/". Returns the status for main. */
+/* Runs `check` once for each line "== SECTION" of the wanted files of a folder, whose name ends
+ * with "/". Returns the status for main. */
 typedef void sections_check(const char *file, const char *section);
 int sections_run(const char *group, const char *folder, bool (*wanted)(const char *file),
                  sections_check *check);

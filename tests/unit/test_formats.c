@@ -1,6 +1,6 @@
-/* Files of other programs as traces: each section of tests/unit/cases/format_* is a case. Its blocks
- * are files, the traces that they become, and facts of the report (format_rig.h); a section without
- * blocks has rows: files that are refused, and why. */
+/* Files of other programs as traces: each section of tests/unit/cases/format_* is a case. Its
+ * blocks are files, the traces that they become, and facts of the report (format_rig.h); a section
+ * without blocks has rows: files that are refused, and why. */
 #include "tests/support/folder_tests.h"
 #include "tests/support/format_rig.h"
 #include "tests/support/test.h"
