@@ -78,10 +78,11 @@
  * Without PATH it is the scenario of before; `scenario PATH` only reads it, `edit
  * SECTION.KEY=VALUE` changes it. `at PHASE [card N] [rank N]` is where the figures are from, at
  * first the end of the first phase: used_bytes, peak_bytes of the card; of the rank live_bytes,
- * reserved_bytes, .. (twin.h); `bytes(OWNER)`, `pins`, `pin.N.FIELD`, `pinned_by(OWNER)`. Of the
- * run: twin.FIELD, failed.FIELD, `figure(NAME)` and `figure(NAME, PHASE)` that parts report,
- * `has(NAME)`, `phase(CYCLE, PLACE)`, `drift(PLACE, WARM)`. Texts: `outcome`, `why`,
- * `failed_owner`, `failed_action`, `failed_cause`, `phase_text`, `pin_text N owner|tag|born`.
+ * reserved_bytes, .. (twin.h); `bytes(OWNER)`, `kind_of(OWNER)`, `pins`, `pin.N.FIELD`,
+ * `pinned_by(OWNER)`. Of the run: twin.FIELD, failed.FIELD, `figure(NAME)` and `figure(NAME,
+ * PHASE)` that parts report, `has(NAME)`, `phase(CYCLE, PLACE)`, `drift(PLACE, WARM)`. Texts:
+ * `outcome`, `why`, `failed_owner`, `failed_action`, `failed_cause`, `phase_text`, `pin_text N
+ * owner|tag|born`.
  *
  * `study [PATH] [plain]` also tries changes: `offers(TEXT)`, `saved(TEXT)`, `change_text N`,
  * study.N.FIELD of reported figures, `reported_text N`, cache.FIELD, `cache_option`, `cache_why`,
@@ -101,20 +102,19 @@
  * [SPEC]`, `holder_tag N TEXT`, `first_row_lacks TEXT`, and of a row `fits(SPEC)`,
  * `safe_bytes(SPEC)`, `rank(SPEC)`, `peak(SPEC)`, ..; `predict POLICY of RECORDING`: `predicted`.
  * `compare_calls [repeated] SIMULATED CARD..`, files of --calls: model.FIELD, model.KIND.FIELD,
- * call.N.FIELD. `notes of events ..`
- * of the tracer: notes.FIELD, notes.N.FIELD, `note N|versions|refusal|measured|recorder TEXT`;
- * `holders of events ..`: holders.N.FIELD, `holder N tag|at TEXT`; `smallest_card BYTES [NAME]`.
- * `survey of events ..`: survey.FIELD; `lifetimes [recorded] of events ..`:
- * life.N.FIELD. `request_stream`: 2000 requests of the policy that is open, always the same ones;
- * stream.hash of all addresses, stream.peak_granted.
+ * call.N.FIELD. `notes of events ..` of the tracer: notes.FIELD, notes.N.FIELD, `note
+ * N|versions|refusal|measured|recorder TEXT`; `holders of events ..`: holders.N.FIELD, `holder N
+ * tag|at TEXT`; `smallest_card BYTES [NAME]`. `survey of events ..`: survey.FIELD; `lifetimes
+ * [recorded] of events ..`: life.N.FIELD. `request_stream`: 2000 requests of the policy that is
+ * open, always the same ones; stream.hash of all addresses, stream.peak_granted.
  *
  * **Traces.** `filter PATH [steps=A-B] [stream=N] [device=N] [least=BYTES] [kinds=LETTERS]
  * [repeat=N] [at_once]`, `merge PATH PATH`; then `leaves PATH`: the text of what is left;
  * left.FIELD, `left_card TEXT`.
  *
- * **Kernel ops.** `shape OP -> NUMBER..`, `limits OP -> NAME SIZE ..`, `kernel_ns OP -> NS` of the
- * device, with OP = KIND TYPE M N K out OPERAND [in OPERAND..]; an operand is BYTES or BYTES@ASKEW.
- * `baseline DEVICE of TRACE`: `baseline_ns`.
+ * **Kernel ops.** `shape OP -> NUMBER..`, `limits OP -> NAME SIZE ..`, `kernel_ns OP -> NS` of
+ * the device, with OP = KIND TYPE M N K out OPERAND [in OPERAND..]; an operand is BYTES or
+ * BYTES@ASKEW. `baseline DEVICE of TRACE`: `baseline_ns`.
  *
  * **Results.** An operation must return OK. `-> STATUS [TEXT]` expects another status, whose
  * sentence holds TEXT. `-> VALUE` is the number that it answers; of an alloc the address, and `->

@@ -344,8 +344,11 @@ static bool figure_of_calls(const char *name, long double *value)
         F(count) F(small) F(met) F(card_ns) F(sim_ns) F(card_waited_ns)
 #undef F
     };
-    static const struct steps_field of_calls[] = {FIELD(driver_call, ns),
-                                                  FIELD(driver_call, waited_ns)};
+    static const struct steps_field of_calls[] = {
+#define F(name) FIELD(driver_call, name),
+        F(event) F(bytes) F(ns) F(waited_ns) F(refused)
+#undef F
+    };
     const char *dot = strrchr(name, '.');
     if (strncmp(name, "call.", 5) == 0)
         return STEPS_GET(dot + 1, of_calls, &lists[0].items[strtoul(name + 5, NULL, 10)], value);

@@ -316,6 +316,15 @@ static bool change(const char *words, long double *saved)
     return false;
 }
 
+/* The kind of an owner, as a number of enum twin_owner_kind; false: there is none. */
+static bool kind_of(const char *owner, long double *value)
+{
+    for (size_t i = 0; i < last.result.owner_count; i++)
+        if (strcmp(owner_name(i), owner) == 0)
+            return *value = last.result.owners[i].kind, true;
+    return false;
+}
+
 /* The pinning blocks of an owner at the end of the phase. */
 static uint64_t pinned_by(const char *owner)
 {
@@ -356,6 +365,8 @@ static bool function(struct steps *s, const char *name, long double *value)
         *value = phase_of(s);
     else if (strcmp(name, "has") == 0)
         *value = reported(s, value);
+    else if (strcmp(name, "kind_of") == 0)
+        return kind_of(argument(s), value);
     else if (strcmp(name, "pinned_by") == 0)
         *value = (long double)pinned_by(argument(s));
     else if (strcmp(name, "offers") == 0)

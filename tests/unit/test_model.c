@@ -98,6 +98,26 @@ TEST(long_names_are_not_cut)
     }
 }
 
+TEST(calls_are_read_as_they_were_written)
+{
+    static const struct driver_call wanted = {7, AR_DEVICE_CALL_pool_trim, 1, UINT64_MAX, 3, true};
+    const struct temporary_file made = temporary_file("");
+    CLOSED(call_list_close) struct call_list list;
+    FILE *file = fopen(made.path, "w");
+    assert_non_null(file);
+    calls_csv_header(file);
+    calls_csv_row(file, &wanted);
+    fclose(file);
+    assert_ok(calls_csv_read(made.path, &list, &test_error));
+    remove(made.path);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.items[0].call, wanted.call);
+    assert_int_equal(list.items[0].event, wanted.event);
+    assert_int_equal(list.items[0].bytes, wanted.bytes);
+    assert_true(list.items[0].ns == wanted.ns && list.items[0].refused);
+    assert_int_equal(list.items[0].waited_ns, wanted.waited_ns);
+}
+
 /* Pages of the room that are there; the first and last are shared with what lies around. */
 static size_t pages_there(const struct call_list *list, size_t *all)
 {
