@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """The shipped recordings compared with the statistics beside them. Usage: recordings.py ALLOCRIG FOLDER"""
+import collections
+import functools
 import glob
 import json
 import os
@@ -16,6 +18,7 @@ def check(name, *pairs):
     print(f"ok {name}" if not wrong else f"not ok {name}: {'; '.join(wrong)}")
 
 
+@functools.lru_cache(None)
 def read(path):
     """The head of a trace and its events as lists of fields."""
     text = os.path.join(FOLDER, "recording.txt")
@@ -24,10 +27,6 @@ def read(path):
         lines = file.read().splitlines()
     head = dict(re.match("# ([^:]*): (.*)", line).groups() for line in lines[1:] if line.startswith("# "))
     return head, [line.split(",") for line in lines if not line.startswith("#")]
-
-
-def count(events, *beginning):
-    return sum(event[:len(beginning)] == list(beginning) for event in events)
 
 
 def peak_of(events):
@@ -49,20 +48,22 @@ for path in paths:
     stats = said["stats"]
     name = os.path.basename(path)[:-5]
     head, events = read(path[:-5] + ".csv.gz")
-    allocs, requested = count(events, "a"), {event[1] for event in events if event[0] == "r"}
+    kinds = collections.Counter(event[0] for event in events)
+    words = collections.Counter(event[1] for event in events if event[0] in "!m")
+    allocs, requested = kinds["a"], {event[1] for event in events if event[0] == "r"}
     whole = sum(event[0] == "f" and event[1] not in requested for event in events)
-    completed = count(events, "f") - whole
-    notes = sum(event[0] == "!" and event[1].startswith("segment_") for event in events)
+    completed = kinds["f"] - whole
+    notes = sum(number for word, number in words.items() if word.startswith("segment_"))
     granted = stats["allocated_bytes.all.peak"]
     check(f"recording_{name}_is_as_its_statistics_say",
-          (len(events) > 400, True), (allocs, stats["allocation.all.allocated"]), (count(events, "!", "alloc"), allocs),
+          (len(events) > 400, True), (allocs, stats["allocation.all.allocated"]), (words["alloc"], allocs),
           (whole + len(requested), stats["allocation.all.freed"]),
-          (count(events, "!", "segment_alloc") + count(events, "!", "segment_map"), stats["num_device_alloc"]),
+          (words["segment_alloc"] + words["segment_map"], stats["num_device_alloc"]),
           (allocs + whole + len(requested) + whole + completed + notes, said["events"]),
-          (count(events, "k"), said.get("kernels", 0)), (sum(int(event[2]) for event in events if event[0] == "k"), said.get("kernel_ns", 0)),
-          (count(events, "m", "step"), said.get("steps", 0)), (int(head.get("limit", 0)), said.get("limit", 0)),
+          (kinds["k"], said.get("kernels", 0)), (sum(int(event[2]) for event in events if event[0] == "k"), said.get("kernel_ns", 0)),
+          (words["step"], said.get("steps", 0)), (int(head.get("limit", 0)), said.get("limit", 0)),
           (head.get("conf", ""), said["conf"]), (head["recorder"], "torch 2.11.0+cu130"), (head["card"], "NVIDIA H100 80GB HBM3"),
-          (head.get("complete", "yes"), "yes"), (count(events, "t") > 0, True),
+          (head.get("complete", "yes"), "yes"), (kinds["t"] > 0, True),
           # the allocator counts blocks, which are a little larger than the requests
           (granted // 100 * 99 <= peak_of(events) <= granted, True))
 check("there_are_recordings", (len(paths) >= 15, True))
@@ -70,7 +71,6 @@ check("there_are_recordings", (len(paths) >= 15, True))
 # Streams of kernels are the allocator's if the .json says so; the others come after them: gpt2_train has one of its own
 # and kernels on three.
 for name, streams in ("tape_small", 1), ("gpt2_train", 3), ("side_streams", 4), ("streams_prefetch", 2):
-    said = subprocess.run([PROGRAM, "inspect", f"workloads/data/{name}.default.csv.gz"], check=True, capture_output=True, text=True)
     _, events = read(f"workloads/data/{name}.default.csv.gz")
     found = {event[3] if len(event) > 3 and event[3].isdigit() else "0" for event in events if event[0] == "a"}
     found |= {event[1] for event in events if event[0] == "k"}

@@ -12,6 +12,7 @@ import sys
 
 PROGRAM, FOLDER = sys.argv[1:3]
 QUICK = len(sys.argv) > 3
+WHOLE = 1 if os.environ.get("TEST_SOAK") == "1" else 3
 REQUESTED, HISTORY, POOLS, ADDRESSES, TIMES, SETTINGS, ANNOTATIONS, CONTEXT, METADATA, ENTRY_POOLS, SEGMENTS_ALONE = (
     1 << bit for bit in range(11))
 OF_2_1 = REQUESTED | POOLS | ADDRESSES
@@ -150,11 +151,11 @@ def check_layouts(run, needed, share):
 
 TAPE, STREAMS = "gradient_tape:steps=4", "workloads/data/side_streams.default.csv.gz"
 tape, streams = snapshot("torch", TAPE), snapshot("torch", STREAMS)
-check("every_layout_of_segments_is_met", [*check_layouts(tape, 0, 9 if QUICK else 1), *check_layouts(streams, 0, 9 if QUICK else 3)])
+check("every_layout_of_segments_is_met", [*check_layouts(tape, 0, 9 if QUICK else WHOLE), *check_layouts(streams, 0, 9 if QUICK else WHOLE)])
 check("every_layout_of_growing_segments_is_met",
-      list(check_layouts(snapshot("torch:expandable_segments=true", TAPE), ADDRESSES, 9 if QUICK else 3)))
+      list(check_layouts(snapshot("torch:expandable_segments=true", TAPE), ADDRESSES, 9 if QUICK else WHOLE)))
 check("private_pools_are_met",
-      list(check_layouts(snapshot("torch", "workloads/data/graphs.default.csv.gz"), 0, 9 if QUICK else 3)))
+      list(check_layouts(snapshot("torch", "workloads/data/graphs.default.csv.gz"), 0, 9 if QUICK else WHOLE)))
 
 twice = dict(streams, device_traces=2 * streams["device_traces"],
              segments=streams["segments"] + [dict(it, device=1) for it in streams["segments"]])
