@@ -17,7 +17,7 @@ if [ "$TEST_VARIANT" = san ]; then
     echo "skip random: the release build compares them"
     exit 0
 fi
-check stand_in_is_built "${CC:-cc}" -std=c11 -O1 -w -shared -fPIC -I"$headers" -Wl,-soname,libcuda.so.1 \
+check stand_in_is_built "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -w -shared -fPIC -I"$headers" -Wl,-soname,libcuda.so.1 \
     -o "$tmp/libcuda.so.1" tests/gpu/programs/cudart_stand_in.c
 
 # FIRST COUNT: the programs of these seeds

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define PAGE         (UINT64_C(2) << 20)
 #define CARD_BYTES   UINT64_C(150110011392)
@@ -146,6 +147,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     uint64_t done_ns = of(stream)->done_ns;
     ((struct event *)event)->at_ns = done_ns > now_ns ? done_ns : now_ns;
     return cudaSuccess;
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    return cudaEventRecord(event, stream);
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
@@ -507,6 +513,63 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 {
     int spins = (const void *)kernel == spin_kernel; /* for so many cycles at 1.8 GHz */
     return work(stream, spins ? *(uint64_t *)arguments[0] * 5 / 9 : KERNEL_NS);
+}
+
+/* ---- pinned memory: address space alone ------------------------------------------------------ */
+
+static struct pinned {
+    char *at;
+    size_t bytes;
+} pinned[65536];
+static size_t pinned_count;
+
+cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags)
+{
+    size_t i = 0;
+    until(0);
+    while (i < pinned_count && pinned[i].at)
+        i++;
+    if (i == sizeof pinned / sizeof *pinned)
+        return fail(cudaErrorMemoryAllocation);
+    *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+               0);
+    if (*at == MAP_FAILED)
+        return fail(cudaErrorMemoryAllocation);
+    pinned[i] = (struct pinned){*at, bytes};
+    pinned_count += i == pinned_count;
+    return cudaSuccess;
+}
+
+static struct pinned *pinned_with(const void *at)
+{
+    for (size_t i = 0; i < pinned_count; i++)
+        if (pinned[i].at && (uintptr_t)at - (uintptr_t)pinned[i].at < pinned[i].bytes)
+            return &pinned[i];
+    return NULL;
+}
+
+cudaError_t cudaFreeHost(void *at)
+{
+    struct pinned *found = pinned_with(at);
+    wait_for_all();
+    if (!found)
+        return fail(cudaErrorInvalidValue);
+    munmap(found->at, found->bytes);
+    found->at = NULL;
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostGetDevicePointer(void **at, void *host, unsigned flags)
+{
+    *at = host;
+    return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *at)
+{
+    *out = (struct cudaPointerAttributes){.type = pinned_with(at) ? cudaMemoryTypeHost
+                                                                  : cudaMemoryTypeUnregistered};
+    return cudaSuccess;
 }
 
 /* ---- calls without an effect ----------------------------------------------------------------- */

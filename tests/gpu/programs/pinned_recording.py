@@ -4,12 +4,18 @@
 FILE becomes JSON: `costs` (mean ns of cuMemHostAlloc and cuMemFreeHost by size, on an idle and on a busy card, and of
 touching and registering memory), `waits` (whether a call waits for a kernel of 20 ms) and `recordings`: for each
 setting of the cache a trace and, for each of its requests, the driver block that served it. Needs PyTorch 2.8 or later.
-Takes about 40 s."""
+Takes about 40 s.
+
+pinned_recording.py --programs FOLDER FIRST COUNT: other random programs, one for each seed from FIRST on, under the
+settings of the environment, as files of tests/golden/data/pinned (test_pinned compares all that are there). No card is
+needed with the stand-in of tests/cli/test_random.sh."""
 import ctypes
+import gzip
 import json
 import mmap
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -194,6 +200,62 @@ def random_program(recorder, seed):
             recorder.empty()
 
 
+def varied_program(recorder, seed):
+    r = random.Random(seed)
+    few = [1, 100, 512, 513, 4096, 5000, 65536, 65537, 1 << 20, (1 << 20) + 1, 3 << 20, 5000000, 8 << 20]
+    top, most, share_of_few = r.choice([1 << 16, 1 << 22, 1 << 26]), r.choice([4, 12, 40]), r.choice([0, 0.5, 1])
+    for _ in range(60):
+        for stream in r.choice([(), (1,), (2,), (1, 2), (0, 1)]):
+            recorder.keep_busy(stream)
+        for _ in range(r.randint(5, 60)):
+            live = list(recorder.live)
+            if len(live) > most or (live and r.random() < 0.45):
+                block = r.choice(live)
+                for stream in r.sample((0, 1, 2), r.choice([0, 1, 1, 2, 3])):
+                    recorder.use(block, stream)
+                recorder.free(block)
+            else:
+                recorder.alloc(r.choice(few) if r.random() < share_of_few else int(top ** r.random()))
+        recorder.sync()
+        if r.random() < 0.1:
+            recorder.empty()
+
+
+def save(recorder, path):
+    """The events with the rows of requests and releases behind them. OFFSET is far away outside of the segment."""
+    conf, rows, first = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""), iter(recorder.rows), None
+    reserve_mb = re.search(r"pinned_reserve_segment_size_mb:(\d+)", conf)
+    lines = ["spec torch-pinned" + (f":conf='{conf}'" if conf else "")]
+    for event in recorder.trace:
+        lines.append(event)
+        if event[0] not in "ac":
+            continue
+        ordinal, *counts, pointer = next(rows).split()[1:]
+        first = first or (int(pointer), int(event.split(",")[2]))
+        inside = reserve_mb and first[1] <= int(reserve_mb[1]) << 20
+        offset = int(pointer) - first[0] if event[0] == "a" else 0
+        inside = inside and 0 <= offset < int(reserve_mb[1]) << 20
+        lines.append(f"= {ordinal} {' '.join(counts)} {offset if inside or event[0] == 'c' else 1 << 40}")
+    with gzip.open(path, "wt") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def programs(folder, first, count):
+    import torch
+    for seed in range(first, first + count):
+        child = os.fork()
+        if not child:
+            try:
+                recorder = Recorder(torch)
+                varied_program(recorder, seed)
+                save(recorder, f"{folder}/random_{seed}.gz")
+                os._exit(0)
+            finally:
+                os._exit(1)
+        if os.waitpid(child, 0)[1]:
+            print(f"{seed} failed")
+
+
 def record(seed):
     import torch
     recorder = Recorder(torch)
@@ -204,6 +266,9 @@ def record(seed):
 
 
 def main():
+    if sys.argv[1] == "--programs":
+        programs(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+        return
     if sys.argv[1] == "--record":
         print(json.dumps(record(int(sys.argv[2]))))
         return
