@@ -4,6 +4,17 @@
 
 #include "allocators/policies/torch/torch.h"
 
+/* The largest request that so many bytes of a pool serve. With divisions less than a step above 1 MiB
+ * serves none in the large pool: what is rounded to 1 MiB is for the small one. */
+static uint64_t largest_request(const struct torch *self, uint64_t bytes, bool small)
+{
+    if (small && bytes > TORCH_SMALL_BYTES)
+        bytes = TORCH_SMALL_BYTES;
+    if (self->settings.has_divisions)
+        bytes = torch_largest_request(&self->settings, bytes);
+    return small || bytes > TORCH_SMALL_BYTES ? bytes : 0;
+}
+
 /* Only blocks of the stream and pool of the last request can serve a request like it. The small
  * pool serves requests up to 1 MiB. */
 static uint64_t largest_usable(const struct torch *self)
@@ -14,9 +25,8 @@ static uint64_t largest_usable(const struct torch *self)
         if (index == UINT32_MAX)
             continue;
         const struct torch_arena *arena = self->arenas[index];
-        uint64_t bytes = ar_span_index_largest(&arena->index, self->spans.at);
-        if (small && bytes > TORCH_SMALL_BYTES)
-            bytes = TORCH_SMALL_BYTES;
+        uint64_t bytes =
+            largest_request(self, ar_span_index_largest(&arena->index, self->spans.at), small);
         if (bytes > largest)
             largest = bytes;
     }
@@ -175,12 +185,21 @@ static uint64_t largest_after_waiting(const struct torch *self)
             bool usable =
                 self->blocks[b].mapped && (!self->spans.at[b].used || self->blocks[b].retired);
             run = usable ? run + self->spans.at[b].bytes : 0;
-            uint64_t bytes = arena->small && run > TORCH_SMALL_BYTES ? TORCH_SMALL_BYTES : run;
+            uint64_t bytes = largest_request(self, run, arena->small);
             if (bytes > largest)
                 largest = bytes;
         }
     }
     return largest;
+}
+
+/* Whether the limit allows no large segment, even if all that can be released is: the least for a
+ * request of more than 1 MiB has 10 MiB. */
+static bool only_small(const struct torch *self)
+{
+    uint64_t rest = ar_policy_rest(&self->base, self->allowed_bytes);
+    return self->allowed_bytes != UINT64_MAX &&
+           self->base.totals.releasable_bytes + rest < TORCH_MIN_LARGE_BYTES;
 }
 
 uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effort)
@@ -189,8 +208,6 @@ uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effo
     uint64_t bytes = largest_usable(self);
     if (effort >= AR_POLICY_EFFORT_WAIT && self->base.totals.pending_bytes)
         bytes = largest_after_waiting(self);
-    if (self->settings.has_divisions)
-        bytes = torch_largest_request(&self->settings, bytes);
     if (effort < AR_POLICY_EFFORT_TRIM)
         return bytes;
     uint64_t released_bytes = self->base.totals.releasable_bytes;
@@ -201,6 +218,8 @@ uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effo
         together = torch_largest_request(&self->settings, together);
         released_bytes = released_bytes < together ? released_bytes : together;
     }
+    if (!self->divides && only_small(self) && released_bytes > TORCH_SMALL_BYTES)
+        released_bytes = TORCH_SMALL_BYTES;
     return released_bytes > bytes ? released_bytes : bytes;
 }
 
