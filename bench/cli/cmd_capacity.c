@@ -70,7 +70,8 @@ struct answer {
     enum replay_frees frees;
     uint64_t seed; /* of the replicate */
     struct capacity_result result;
-    char why[256]; /* the policy cannot start on the device; "": it can */
+    char why[256]; /* the policy cannot start on the device, or refuses the workload; "": it can */
+    enum ar_status refusal; /* UNSUPPORTED or FORMAT then */
 };
 
 static int answer_place(const struct answer *answer)
@@ -445,15 +446,16 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
                                   .workload = &plan->workloads[run->workload],
                                   .frees = run->frees,
                                   .seed = run->seed};
-        status =
-            run_find_capacity(plan, run, &answer->result, answer->why, sizeof answer->why, error);
+        status = run_find_capacity(plan, run, &answer->result, &answer->refusal, answer->why,
+                                   sizeof answer->why, error);
         count += !status;
         begun |= !status && !answers[i].why[0];
         progress_step(&progress, plan->workloads[plan->runs[i].workload].text);
     }
     progress_end(&progress);
     if (!status && !begun)
-        status = ar_error_set(error, AR_MISSING, "%s", answers[0].why);
+        status = ar_error_set(error, answers[0].refusal == AR_FORMAT ? AR_FORMAT : AR_MISSING, "%s",
+                              answers[0].why);
     if (!status && self->wants_curve)
         status = find_curve(plan, answers, &self->suite, &curve, error);
     AR_THEN(status,

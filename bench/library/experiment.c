@@ -327,13 +327,13 @@ enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
     struct ar_capacities *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     AR_TRY_MEMORY(self, error, "an experiment");
-    enum ar_status status = make_plan(&self->planned, experiment, error);
+    enum ar_status status = make_plan(&self->planned, experiment, error), refusal;
     const struct plan *plan = &self->planned.plan;
     if (!status && !(self->found = calloc(plan->run_count + 1, sizeof *self->found)))
         status = ar_no_memory(error, "an experiment");
     for (size_t i = 0; i < plan->run_count && !status; i++)
-        status = run_find_capacity(plan, &plan->runs[i], &self->found[i].result, self->found[i].why,
-                                   sizeof self->found[i].why, error);
+        status = run_find_capacity(plan, &plan->runs[i], &self->found[i].result, &refusal,
+                                   self->found[i].why, sizeof self->found[i].why, error);
     if (status)
         ar_capacities_close(self);
     else

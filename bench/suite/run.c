@@ -108,13 +108,14 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
 }
 
 enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run *run,
-                                 struct capacity_result *out, char *why, size_t why_bytes,
-                                 struct ar_error *error)
+                                 struct capacity_result *out, enum ar_status *refusal, char *why,
+                                 size_t why_bytes, struct ar_error *error)
 {
     AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     AR_CLOSED(ar_spec_close) struct ar_spec device = {0};
     const struct plan_policy *policy = &plan->policies[run->policy];
     why[0] = '\0';
+    *refusal = AR_OK;
     AR_TRY(workload_open(run->workload_text, &source, error));
     AR_TRY(ar_spec_parse(run->device_text, &device, error));
     device.catalog = plan->suite->catalog;
@@ -131,6 +132,7 @@ enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run 
     enum ar_status status = capacity_find(&experiment, plan_jobs(plan), out, error);
     if (status == AR_UNSUPPORTED || status == AR_FORMAT) { /* the others may begin */
         snprintf(why, why_bytes, "not started: %.240s", error->text);
+        *refusal = status;
         return AR_OK;
     }
     return ar_error_prefix(error, status, "%s with policy %s",

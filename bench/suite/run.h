@@ -20,10 +20,11 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
                            struct ar_error *error);
 
 /* The capacity that the run's policy needs (capacity_find). OK with a sentence in `why` if the
- * policy cannot begin on the device; else `why` is "". The caller closes `out`. */
+ * policy cannot begin on the device (`refusal`: UNSUPPORTED) or refuses what the workload says
+ * (FORMAT); else `why` is "" and `refusal` OK. The caller closes `out`. */
 enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run *run,
-                                 struct capacity_result *out, char *why, size_t why_bytes,
-                                 struct ar_error *error);
+                                 struct capacity_result *out, enum ar_status *refusal, char *why,
+                                 size_t why_bytes, struct ar_error *error);
 
 /* A run for a process of its own: the argument of run_work. */
 struct run_job {

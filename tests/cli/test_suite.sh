@@ -107,6 +107,7 @@ check a_refused_note_is_a_row says 'DNF: not started: notes: event 1: policy tor
 check the_others_follow_it [ "$status$(grep -cE '^1 +growth ' "$out")" = 01 ]
 run capacity -p growth -p torch -w "$tmp/notes.csv"
 check so_it_is_for_capacity says '^- *torch *not started: notes: event 1: policy torch'
+refuses nor_for_capacity 2 'event 1: policy torch: conf "bogus_key:7"' capacity -p torch -w "$tmp/notes.csv"
 refuses none_follows_it 2 'event 1: policy torch: conf "bogus_key:7"' run -d sim -p torch -w "$tmp/notes.csv"
 sed -i 3d "$tmp/notes.csv"
 refuses a_limit_without_bytes 2 'the note limit,12x: write the bytes' run -d sim -p torch -w "$tmp/notes.csv"
