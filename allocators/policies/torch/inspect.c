@@ -4,8 +4,8 @@
 
 #include "allocators/policies/torch/torch.h"
 
-/* The largest request that so many bytes of a pool serve. With divisions less than a step above 1 MiB
- * serves none in the large pool: what is rounded to 1 MiB is for the small one. */
+/* The largest request that so many bytes of a pool serve. With divisions less than a step above
+ * 1 MiB serves none in the large pool: what is rounded to 1 MiB is for the small one. */
 static uint64_t largest_request(const struct torch *self, uint64_t bytes, bool small)
 {
     if (small && bytes > TORCH_SMALL_BYTES)
