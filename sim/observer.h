@@ -78,8 +78,9 @@ enum observer_kind {
     OBSERVER_SEGMENT_FREE,
     OBSERVER_SEGMENT_MAP,
     OBSERVER_SEGMENT_UNMAP,
-    OBSERVER_CALL, /* a call to the device, reported right after it */
-    OBSERVER_MARK, /* of the program: `tag` is its label */
+    OBSERVER_CALL,   /* a call to the device, reported right after it */
+    OBSERVER_MARK,   /* of the program: `tag` is its label */
+    OBSERVER_CHANGE, /* of the policy, before it is made: `tag` is the text of the note */
 };
 
 /* One entry of the history of a run's memory, with addresses and times. */
@@ -89,7 +90,8 @@ struct observer_event {
     uint64_t free_bytes;
     uint32_t stream, pool;
     const char *tag;  /* of the request; NULL: none */
-    const char *keys; /* of a MARK: the keys that the format does not know; NULL: none */
+    const char *keys; /* of a MARK: the keys that the format does not know; NULL: none. Of a CHANGE:
+                         the policy's setting before it, or "" */
     uint64_t event;   /* number of the trace's event; 0 before the first too */
     uint64_t now_ns;  /* since the device was opened */
     /* Of a CALL. */
@@ -172,6 +174,8 @@ void tap_at_event(struct tap *self, uint64_t event);
 void tap_policy_call(struct tap *self, const struct observer_policy_call *call);
 /* A mark of the program with its label and the keys that the format does not know, or NULL. */
 void tap_mark(struct tap *self, const char *label, const char *keys);
+/* A note that changes the policy, before it does. */
+void tap_change(struct tap *self, const char *note);
 
 /* The run is over: reports what is left. After this nothing is reported, whatever is closed. */
 enum ar_status tap_end(struct tap *self, struct ar_error *error);

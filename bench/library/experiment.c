@@ -150,6 +150,8 @@ static enum ar_status tell(void *argument, const struct observer_event *event,
                            struct ar_error *error)
 {
     const struct observed *self = argument;
+    if (event->kind == OBSERVER_CHANGE) /* not told to programs */
+        return AR_OK;
     const struct ar_run_event told = {
         .kind = (enum ar_run_event_kind)event->kind,
         .stream = event->stream,

@@ -71,6 +71,16 @@ static enum ar_status follow(struct run_snapshot *self, enum snapshot_action act
     return AR_OK;
 }
 
+/* The setting that a user would make, without the name of the variable. */
+static void take_setting(struct run_snapshot *self, const char *setting)
+{
+    static const char variable[] = "PYTORCH_CUDA_ALLOC_CONF=";
+    bool is_torch = strncmp(setting, variable, sizeof variable - 1) == 0;
+    if (is_torch)
+        (void)snprintf(self->image.conf, sizeof self->image.conf, "%s",
+                       strstr(setting, "backend:native") ? "" : setting + sizeof variable - 1);
+}
+
 enum ar_status run_snapshot_observe(void *argument, const struct observer_event *event,
                                     struct ar_error *error)
 {
@@ -79,6 +89,10 @@ enum ar_status run_snapshot_observe(void *argument, const struct observer_event 
     if (event->kind == OBSERVER_MARK)
         return snapshot_add_mark(&self->image, event->tag, event->keys, 0, event->now_ns / 1000,
                                  error);
+    if (event->kind == OBSERVER_CHANGE) {
+        take_setting(self, event->keys);
+        return snapshot_add_change(&self->image, event->tag, event->now_ns / 1000, error);
+    }
     if (!action_of(event->kind, &action))
         return AR_OK;
     struct snapshot_entry entry = {
@@ -126,16 +140,6 @@ static bool add_block(void *argument, const struct ar_policy_range *range)
     return walk->status == AR_OK;
 }
 
-/* The setting that a user would make, without the name of the variable. */
-static void take_settings(struct run_snapshot *self, const struct ar_policy *policy)
-{
-    static const char variable[] = "PYTORCH_CUDA_ALLOC_CONF=";
-    char text[sizeof self->image.conf];
-    if (policy->ops->setting && policy->ops->setting(policy, text, sizeof text) &&
-        strncmp(text, variable, sizeof variable - 1) == 0 && !strstr(text, "backend:native"))
-        (void)snprintf(self->image.conf, sizeof self->image.conf, "%s", text + sizeof variable - 1);
-}
-
 static enum ar_status to_stream(void *argument, const void *bytes, size_t count,
                                 struct ar_error *error)
 {
@@ -179,7 +183,9 @@ enum ar_status run_snapshot_write(struct run_snapshot *self, const struct ar_pol
                                   FILE *stream, struct ar_error *error)
 {
     struct walk walk = {.self = self, .error = error};
-    take_settings(self, policy);
+    char setting[sizeof self->image.conf];
+    if (policy->ops->setting && policy->ops->setting(policy, setting, sizeof setting))
+        take_setting(self, setting);
     if (policy->ops->capabilities & AR_POLICY_OVERLAPS)
         walk.status = add_one_segment(self, error);
     else

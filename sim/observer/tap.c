@@ -550,6 +550,18 @@ void tap_mark(struct tap *self, const char *label, const char *keys)
                        .kind = OBSERVER_MARK, .tag = label, .keys = keys, .now_ns = tap_now(self)});
 }
 
+void tap_change(struct tap *self, const char *note)
+{
+    char setting[512] = "";
+    if (!self->wants.memory || !self->policy->ops->change)
+        return;
+    if (self->policy->ops->setting)
+        (void)self->policy->ops->setting(self->policy, setting, sizeof setting);
+    tap_report(self,
+               (struct observer_event){
+                   .kind = OBSERVER_CHANGE, .tag = note, .keys = setting, .now_ns = tap_now(self)});
+}
+
 enum ar_status tap_end(struct tap *self, struct ar_error *error)
 {
     if (self->wants.memory && !self->status) {

@@ -512,6 +512,8 @@ static enum ar_status on_change(struct replay *run, const struct trace_event *ev
 {
     struct ar_error said;
     const char *change = trace_text_of(run->config->source, event->value);
+    if (UNLIKELY(run->config->tap != NULL))
+        tap_change(run->config->tap, change);
     if (ar_policy_change(run->policy, change, &said) == AR_OK)
         return AR_OK;
     (void)replay_bad_input(run, event, said.text, error);

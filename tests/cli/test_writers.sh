@@ -70,6 +70,15 @@ check run_out_of_memory_ends_well [ "$status" = 0 ]
 opens run_out_of_memory_says_so "$tmp/oom.pickle" "any(e['action'] == 'oom' and e['device_free'] < e['size'] for e in t)"
 quietly "$ALLOCRIG" run -d sim -p torch:max_split_size_mb=64 -w order_flip --snapshot "$tmp/s.pickle"
 opens run_has_its_settings "$tmp/s.pickle" "d['allocator_settings']['max_split_size'] == 64 << 20"
+# Changes of the settings and of the limit are written where the program made them.
+printf '%s\n' '# allocrig-trace 1' a,0,1000000 '!,settings,max_split_size_mb:80' a,1,30000000 '!,limit,1073741824' f,0 '!,settings,' \
+    a,2,30000000 '!,limit,2147483648' >"$tmp/changes.trace"
+quietly "$ALLOCRIG" run -d sim -p torch:max_split_size_mb=64 -w "$tmp/changes.trace" --snapshot "$tmp/s.pickle"
+quietly "$ALLOCRIG" convert "$tmp/s.pickle" "$tmp/back.trace"
+notes() { grep -E '^(a|f|!,settings|!,limit)' "$1"; }
+check run_has_its_changes [ "$(notes "$tmp/back.trace")" = "$(notes "$tmp/changes.trace")" ]
+check run_has_the_settings_of_its_start grep -qx '# conf: max_split_size_mb:64' "$tmp/back.trace"
+check fidelity_of_a_run_with_changes quietly "$ALLOCRIG" fidelity "$tmp/s.pickle"
 "$ALLOCRIG" run -d sim -p torch -w "$tape" --csv - >"$tmp/plain.csv"
 "$ALLOCRIG" run -d sim -p torch -w "$tape" --csv - --snapshot "$tmp/s.pickle" --chrome "$tmp/c.json" >"$tmp/watched.csv"
 check figures_are_the_same cmp "$tmp/plain.csv" "$tmp/watched.csv"
