@@ -35,6 +35,10 @@ sed -e '60i !,settings,max_split_size_mb:80' -e '80i !,settings,' -e '90i !,limi
 quietly "$ALLOCRIG" convert "$tmp/changed.trace" "$tmp/again.pickle"
 quietly "$ALLOCRIG" convert "$tmp/again.pickle" "$tmp/2.trace"
 check changes_come_back [ "$(grep -v '^# name' "$tmp/changed.trace" | sha256sum)" = "$(grep -v '^# name' "$tmp/2.trace" | sha256sum)" ]
+for note in "settings,a:$(printf '%0510d' 0)" limit,1x 'settings,a -> b' 'settings,-> b' 'settings,a ->'; do
+    sed -e "60i !,$note" -e '80i !,settings,c:1' "$tmp/1.trace" >"$tmp/changed.trace"
+    refuses "no_note_is_damaged_${note:0:13}" 2 'would not come back from a snapshot' convert "$tmp/changed.trace" "$tmp/no.pickle"
+done
 # The same program, recorded once, as a CSV and as a snapshot: times of completions apart, the same events.
 events() { # FILE
     grep -v -e '^[#t]' -e '^!,final' "$1" | sha256sum

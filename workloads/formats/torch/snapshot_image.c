@@ -92,7 +92,12 @@ enum ar_status snapshot_add_change(struct snapshot_image *self, const char *note
                                    struct ar_error *error)
 {
     char name[SNAPSHOT_CHANGE_BYTES];
-    snapshot_change_name(note, self->conf, name);
+    if (!snapshot_change_name(note, self->conf, name))
+        return ar_invalid(error,
+                          "the note \"!,%.60s\", after settings of \"%.60s\", would not come back "
+                          "from a snapshot: settings there have fewer than %zu bytes and no arrow "
+                          "(->), and a limit is a number of bytes",
+                          note, self->conf, sizeof self->conf);
     if (strncmp(note, "settings,", 9) == 0)
         (void)snprintf(self->conf, sizeof self->conf, "%s", note + 9);
     AR_TRY(annotate(self, name, "START", 0, time_us, error));

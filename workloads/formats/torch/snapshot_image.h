@@ -100,7 +100,7 @@ enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snap
 enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
                                  uint16_t device, uint64_t time_us, struct ar_error *error);
 /* The same for a note on a change of the settings ("settings,NEW"), which are `conf` from then on,
- * or of the limit ("limit,BYTES"). */
+ * or of the limit ("limit,BYTES"). INVALID if it would not come back from a snapshot. */
 enum ar_status snapshot_add_change(struct snapshot_image *self, const char *note, uint64_t time_us,
                                    struct ar_error *error);
 /* The number of a tag in entries and blocks. */

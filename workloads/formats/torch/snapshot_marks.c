@@ -251,11 +251,16 @@ void snapshot_words_of(const char *label, const char *keys, struct snapshot_word
     memcpy(out->stage, stage, sizeof stage);
 }
 
-void snapshot_change_name(const char *note, const char *conf, char out[SNAPSHOT_CHANGE_BYTES])
+bool snapshot_change_name(const char *note, const char *conf, char out[SNAPSHOT_CHANGE_BYTES])
 {
-    const char *value = strchr(note, ',') + 1;
-    if (field_begins_with(note, "limit,"))
+    const char *value = strchr(note, ',') + 1, *back;
+    size_t old_length = strlen(conf);
+    if (field_begins_with(note, "limit,")) {
         (void)snprintf(out, SNAPSHOT_CHANGE_BYTES, CHANGE_OF_LIMIT "%s", value);
-    else
+        back = new_limit(out + strlen(CHANGE_OF_LIMIT));
+    } else {
         (void)snprintf(out, SNAPSHOT_CHANGE_BYTES, CHANGE_OF_SETTINGS "%s" ARROW "%s", conf, value);
+        back = new_settings(out + strlen(CHANGE_OF_SETTINGS), &old_length);
+    }
+    return back && strcmp(back, value) == 0 && old_length == strlen(conf);
 }

@@ -214,6 +214,7 @@ struct snapshot_words {
 /* The annotation for a mark with this label and these unknown keys ("x=1,y=2", or NULL). */
 void snapshot_words_of(const char *label, const char *keys, struct snapshot_words *out);
 
-/* The name of the annotations for a note on a change, where `conf` has the settings before. */
+/* The name of the annotations for a note on a change, where `conf` has the settings before. False:
+ * a reader would not take the same note from it. */
 #define SNAPSHOT_CHANGE_BYTES 1088 /* two settings of at most 511 bytes */
-void snapshot_change_name(const char *note, const char *conf, char out[SNAPSHOT_CHANGE_BYTES]);
+bool snapshot_change_name(const char *note, const char *conf, char out[SNAPSHOT_CHANGE_BYTES]);
