@@ -305,7 +305,9 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
         say(stream, "Capacity: the recorded limit of the allocator.");
         return;
     case RECORDED_CARD_TOTAL:
-        say(stream, "Capacity: the recorded memory of %s, without the context of a process.", name);
+        say(stream, "Capacity: the recorded memory of %s, %s the context of a process.", name,
+            card->whole ? "all of it: it is too small to take off what the profile keeps for"
+                        : "without");
         return;
     case RECORDED_CARD_NAME:
         say(stream, "Capacity: that of %s, the recorded card, by the profile %s.", name, profile);

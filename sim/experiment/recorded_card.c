@@ -118,5 +118,6 @@ enum ar_status recorded_card_find(struct trace_source *source, const struct ar_s
                   : out->profile         ? RECORDED_CARD_NAME
                                          : RECORDED_CARD_UNKNOWN;
     out->capacity_bytes = info->limit_bytes ? info->limit_bytes : recorded_card_usable(info);
+    out->whole = out->capacity_bytes == info->capacity_bytes;
     return info->limit_bytes || source->info.adaptive ? AR_OK : find_failure(source, out, error);
 }

@@ -29,6 +29,7 @@ struct recorded_card {
     enum recorded_card_source source;
     uint64_t capacity_bytes; /* for the process; 0: that of the device or of `profile` */
     uint64_t event;          /* DRIVER: the failed request */
+    bool whole;              /* TOTAL: nothing is kept from the process */
     bool full;           /* DRIVER: the free bytes were too few for it; else a limit was in force,
                                 or another failure */
     const char *profile; /* a built-in one, for the spec; NULL: the spec stays */

@@ -81,6 +81,12 @@ check run_with_a_total says '^large was recorded on a card with 95\.48 GiB for a
 run explain "$tmp/with.trace" -p torch
 check the_recorded_total says '^Capacity: the recorded memory of the recorded card, without the context of a process\.$'
 check the_recorded_total_is_it grep -qE '^  capacity +95\.48 GiB' "$out"
+for mib in 300 512; do
+    with "capacity: $((mib << 20))"
+    run explain "$tmp/with.trace" -p torch
+    check "a_small_total_$mib" says '^Capacity: the recorded memory of the recorded card, all of it'
+    check "a_small_total_is_it_$mib" grep -qE "^  capacity +$mib\.0+ MiB" "$out"
+done
 # 84 GiB were reserved and 3 free.
 {
     cat "$large"
