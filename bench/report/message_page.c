@@ -904,7 +904,8 @@ static void print_command(FILE *stream, const struct message *message, const cha
     if (figures[MESSAGE_FIGURE_ALLOWED].known && bytes_of(message, MESSAGE_FIGURE_ALLOWED) < bytes)
         bytes = bytes_of(message, MESSAGE_FIGURE_ALLOWED);
     if (!strstr(advice, "`allocrig advise`") || message->framework != MESSAGE_PYTORCH ||
-        !figures[MESSAGE_FIGURE_RESERVED].known || !figures[MESSAGE_FIGURE_FREE].known)
+        !figures[MESSAGE_FIGURE_RESERVED].known || !figures[MESSAGE_FIGURE_FREE].known ||
+        bytes < AR_MIB)
         return;
     fprintf(stream, "\n  ./allocrig advise SNAPSHOT --capacity %" PRIu64 "MiB\n\n", bytes / AR_MIB);
     say(stream, "The capacity is what the pool has reserved and what is free, or its limit. How to "

@@ -32,6 +32,9 @@ check the_variable_of_the_device grep -q 'PYTORCH_NPU_ALLOC_CONF=expandable_segm
 run explain --message "CUDA out of memory. Tried to allocate 996.00 MiB. GPU 0 has a total capacity of 44.43 GiB of which 9.06 GiB is free. 17.69 GiB allowed; Of the allocated memory 17.44 GiB is allocated by PyTorch, and 59.88 MiB is reserved by PyTorch but unallocated."
 check a_limit_in_the_way grep -q '^not-the-allocator: ' "$out"
 check the_limit_is_told grep -q '^A limit of 17.69 GiB was set in the program' "$out"
+run explain --message "CUDA out of memory. Tried to allocate 512.00 KiB (GPU 0; 0.90 MiB total capacity; 100.00 KiB already allocated; 200.00 KiB free; 700.00 KiB reserved in total by PyTorch)"
+check below_a_mib_it_is_advised says 'allocrig advise. say which'
+check but_not_with_a_capacity_of_0 not says 'advise SNAPSHOT --capacity'
 
 # The sum that decides the cause `capacity` has a row; the advice depends on how much is missing.
 run explain --message tests/golden/data/messages/torch-afm8.txt
