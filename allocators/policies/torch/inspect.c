@@ -10,8 +10,9 @@ static uint64_t largest_request(const struct torch *self, uint64_t bytes, bool s
 {
     if (small && bytes > TORCH_SMALL_BYTES)
         bytes = TORCH_SMALL_BYTES;
-    if (self->settings.has_divisions)
-        bytes = torch_largest_request(&self->settings, bytes);
+    if (!self->settings.has_divisions)
+        return bytes;
+    bytes = torch_largest_request(&self->settings, bytes);
     return small || bytes > TORCH_SMALL_BYTES ? bytes : 0;
 }
 
@@ -193,15 +194,6 @@ static uint64_t largest_after_waiting(const struct torch *self)
     return largest;
 }
 
-/* Whether the limit allows no large segment, even if all that can be released is: the least for a
- * request of more than 1 MiB has 10 MiB. */
-static bool only_small(const struct torch *self)
-{
-    uint64_t rest = ar_policy_rest(&self->base, self->allowed_bytes);
-    return self->allowed_bytes != UINT64_MAX &&
-           self->base.totals.releasable_bytes + rest < TORCH_MIN_LARGE_BYTES;
-}
-
 uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct torch *self = (const struct torch *)base;
@@ -218,8 +210,6 @@ uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effo
         together = torch_largest_request(&self->settings, together);
         released_bytes = released_bytes < together ? released_bytes : together;
     }
-    if (!self->divides && only_small(self) && released_bytes > TORCH_SMALL_BYTES)
-        released_bytes = TORCH_SMALL_BYTES;
     return released_bytes > bytes ? released_bytes : bytes;
 }
 
