@@ -50,11 +50,11 @@ static size_t record_bytes(uint32_t blocks)
 
 /* Rule 2: a quarter of the live blocks of the class, and for small blocks at least
  * FIRST_SLAB_BYTES. */
-static uint32_t blocks_wanted(const struct slab_class *class)
+static uint32_t blocks_wanted(uint64_t live_blocks, uint64_t bytes)
 {
-    uint64_t blocks = class->live_blocks / 4;
-    if (blocks < FIRST_SLAB_BYTES / class->bytes)
-        blocks = FIRST_SLAB_BYTES / class->bytes;
+    uint64_t blocks = live_blocks / 4;
+    if (blocks < FIRST_SLAB_BYTES / bytes)
+        blocks = FIRST_SLAB_BYTES / bytes;
     if (blocks < FIRST_BLOCKS)
         blocks = FIRST_BLOCKS;
     return blocks < SLAB_MOST_BLOCKS ? (uint32_t)blocks : SLAB_MOST_BLOCKS;
@@ -63,7 +63,7 @@ static uint32_t blocks_wanted(const struct slab_class *class)
 static enum ar_status new_slab(struct slab_policy *self, unsigned index, struct slab **out)
 {
     struct slab_class *class = self->classes[index];
-    uint32_t blocks = blocks_wanted(class);
+    uint32_t blocks = blocks_wanted(class->live_blocks, class->bytes);
     uint32_t piece;
     AR_TRY(slab_supply(self, SLAB_SMALL, class->bytes, blocks * class->bytes, &piece));
     struct ar_span *span = &self->heap.spans.at[piece];
@@ -210,13 +210,38 @@ static void close_classes(struct slab_policy *self)
 
 /* ---- inspection ------------------------------------------------------------------------------ */
 
-/* The largest request that free memory serves without a call. A free piece of the small kind, or an
- * empty segment, can become a slab of at least one block. */
+/* The largest class of which a free piece of a kind holds a block. */
+static uint64_t class_in_piece(const struct slab_policy *self, uint64_t bytes)
+{
+    if (bytes >= self->largest_class_bytes)
+        return self->largest_class_bytes;
+    unsigned class = slab_class_of(bytes + 1); /* the first one that is larger */
+    return class ? slab_class_bytes(class - 1) : 0;
+}
+
+/* The largest request that empty segments of `bytes` serve with `rest` more. A class needs enough
+ * for a whole new slab, so a request of a class may be refused where a large one is served. */
+static uint64_t largest_in_segments(const struct slab_policy *self, uint64_t bytes, uint64_t rest)
+{
+    if (bytes > self->largest_class_bytes)
+        return bytes;
+    uint64_t room = bytes + rest;
+    if (self->pages)
+        room = ar_size_round_down(room, SLAB_PAGE_BYTES);
+    for (unsigned c = bytes ? slab_class_of(bytes) + 1 : 0; c-- > 0;) {
+        uint64_t block_bytes = slab_class_bytes(c);
+        uint64_t live_blocks = self->classes[c] ? self->classes[c]->live_blocks : 0;
+        if (blocks_wanted(live_blocks, block_bytes) * block_bytes <= room)
+            return block_bytes < bytes ? block_bytes : bytes;
+    }
+    return 0;
+}
+
+/* The largest request that free memory serves without a call. */
 static uint64_t largest_now(const struct slab_policy *self)
 {
     uint64_t empty = heap_largest(&self->heap, SLAB_EMPTY);
     uint64_t large = heap_largest(&self->heap, SLAB_LARGE);
-    uint64_t small = heap_largest(&self->heap, SLAB_SMALL);
     large = ar_size_round_down(large > empty ? large : empty, SLAB_UNIT_BYTES);
     if (large > self->largest_class_bytes)
         return large;
@@ -225,23 +250,74 @@ static uint64_t largest_now(const struct slab_policy *self)
         best = slab_class_bytes(127u - (unsigned)__builtin_clzll(self->available[1]));
     else if (self->available[0])
         best = slab_class_bytes(63u - (unsigned)__builtin_clzll(self->available[0]));
-    small = small > empty ? small : empty;
-    if (small >= self->largest_class_bytes)
-        return self->largest_class_bytes;
-    unsigned class = small >= SLAB_UNIT_BYTES ? slab_class_of(small) : 0;
-    uint64_t bytes = slab_class_bytes(class);
-    if (bytes > small)
-        bytes = class ? slab_class_bytes(class - 1) : 0;
-    return bytes > best ? bytes : best;
+    uint64_t small = class_in_piece(self, heap_largest(&self->heap, SLAB_SMALL));
+    best = small > best ? small : best;
+    uint64_t fresh = largest_in_segments(self, empty, 0);
+    return fresh > best ? fresh : best;
 }
 
+static bool is_free_or_empty(const struct ar_span *span)
+{
+    return !span->used || (span->mark && !slab_record(span)->live);
+}
+
+/* Free memory as it is when the supply has returned the empty slabs. */
+struct returned {
+    uint64_t segment_bytes; /* in empty segments */
+    uint64_t piece_bytes;   /* the largest piece in another segment */
+};
+
+/* Adds the free pieces and empty slabs around an empty slab, once for all slabs among them. */
+static void add_run(const struct ar_span *at, uint32_t piece, struct returned *to)
+{
+    uint32_t first = piece, before = at[piece].previous;
+    if (before && !at[before].used) {
+        first = before;
+        before = at[before].previous;
+    }
+    if (before && is_free_or_empty(&at[before]))
+        return;
+    uint64_t bytes = 0;
+    uint32_t p = first;
+    for (; p && is_free_or_empty(&at[p]); p = at[p].next)
+        bytes += at[p].bytes;
+    if (!before && !p)
+        to->segment_bytes += bytes;
+    else if (bytes > to->piece_bytes)
+        to->piece_bytes = bytes;
+}
+
+static struct returned when_returned(const struct slab_policy *self)
+{
+    uint64_t small = heap_largest(&self->heap, SLAB_SMALL);
+    uint64_t large = heap_largest(&self->heap, SLAB_LARGE);
+    struct returned result = {self->base.totals.releasable_bytes, small > large ? small : large};
+    for (unsigned word = 0; word < 2; word++) {
+        for (uint64_t left = self->emptied[word]; left; left &= left - 1) {
+            unsigned index = word * 64 + (unsigned)__builtin_ctzll(left);
+            for (const struct slab *slab = self->classes[index]->slabs[0]; slab; slab = slab->next)
+                add_run(self->heap.spans.at, slab->piece, &result);
+        }
+    }
+    return result;
+}
+
+/* The empty segments are released and a new one takes their place, or their pages move. If that is
+ * refused, the largest piece serves, of either kind. */
 static uint64_t slab_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct slab_policy *self = (const struct slab_policy *)base;
-    uint64_t now = largest_now(self);
-    uint64_t pages = base->totals.releasable_bytes;
-    bool moves = effort >= (self->pages ? AR_POLICY_EFFORT_WAIT : AR_POLICY_EFFORT_TRIM);
-    return moves && pages > now ? pages : now;
+    uint64_t best = largest_now(self);
+    if (effort < (self->pages ? AR_POLICY_EFFORT_WAIT : AR_POLICY_EFFORT_TRIM))
+        return best;
+    struct returned returned = when_returned(self);
+    uint64_t segment =
+        largest_in_segments(self, returned.segment_bytes, ar_policy_rest(base, self->limit_bytes));
+    uint64_t piece = ar_size_round_down(returned.piece_bytes, SLAB_UNIT_BYTES);
+    if (piece <= self->largest_class_bytes)
+        piece = class_in_piece(self, piece);
+    best = segment > best ? segment : best;
+    return effort == AR_POLICY_EFFORT_TRIM && piece > best ? piece : best;
 }
 
 static void slab_stats(const struct ar_policy *base, struct ar_policy_stats *out)
