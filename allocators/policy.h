@@ -212,9 +212,9 @@ struct ar_policy_ops {
      *
      * EFFORT_TRIM: let F be the free bytes that can be released, and R what the limit still allows
      * (ar_policy_rest). Return at most F, or the largest free block if that is more. A request
-     * above the answer + R must be refused; one over mapped pages may be up to two pages larger.
-     * With classes of sizes the answer is the smaller one of F and the largest class within
-     * F + R. */
+     * above the answer + R must be refused. Over mapped pages it may be larger by the free parts of
+     * pages in use that the block can reuse; in vmm a part of each handle that is cut. With classes
+     * of sizes the answer is the smaller one of F and the largest class within F + R. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */
