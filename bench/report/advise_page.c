@@ -799,7 +799,8 @@ static void put_release(struct json_writer *json, const char *name, struct torch
     json_put_text(json, name, release.major ? text : NULL);
 }
 
-static void put_row(struct json_writer *json, const struct advise_row *row)
+static void put_row(struct json_writer *json, const struct advise_row *row,
+                    const struct advise_row *given)
 {
     json_begin_object(json, NULL);
     json_put_text(json, "policy", row->candidate.spec);
@@ -811,6 +812,7 @@ static void put_row(struct json_writer *json, const struct advise_row *row)
         json_put_text(json, "cost", row->candidate.cost);
     json_put_bool(json, "own", row->candidate.own);
     json_put_bool(json, "recorded", row->candidate.given);
+    json_put_bool(json, "same_as_recorded", given && advise_is_same(row, given));
     json_put_bool(json, "listed", row->listed);
     json_put_some(json, "safe_bytes", row->safe_bytes);
     put_ratio(json, "safe_slowdown", row->safe_slowdown);
@@ -865,7 +867,7 @@ static void put_page(struct json_writer *json, const struct advise_page *page)
     json_end_array(json);
     json_begin_array(json, "rows");
     for (size_t i = 0; i < result->tried; i++)
-        put_row(json, &result->rows[i]);
+        put_row(json, &result->rows[i], advise_given(result));
     json_end_array(json);
     json_end_object(json);
 }
