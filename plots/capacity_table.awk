@@ -20,7 +20,8 @@ END {
         if (workload[w] in timed) { head = head " " workload[w] " |"; rule = rule " ---: |" }
     printf "%s slowdown at %.2f |\n%s ---: |\n", head, largest, rule
     for (p = 1; p <= policies; p++) {
-        line = "| `" policy[p] "` |"; least = most = ""
+        name = policy[p]; gsub(/;/, ",", name); gsub(/\^/, "\047", name) # as in style.gp
+        line = "| `" name "` |"; least = most = ""
         for (w = 1; w <= workloads; w++) {
             if (!(workload[w] in timed)) continue
             key = policy[p] FS workload[w]

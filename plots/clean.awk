@@ -1,5 +1,5 @@
 # Makes a CSV file of results plain for gnuplot and awk. A quoted field loses its quotes. In it commas
-# become ;, spaces become _, and apostrophes are removed, so that a policy spec stays one word.
+# become ;, spaces become _, and apostrophes become ^, so that a policy spec stays one word.
 {
     parts = split($0, part, "\"")
     line = part[1]
@@ -8,6 +8,6 @@
         line = line part[i]
     }
     gsub(/ /, "_", line)
-    gsub(/'/, "", line)
+    gsub(/'/, "^", line)
     print line
 }

@@ -16,7 +16,7 @@ unit_name = peak_live >= 2 * GIB ? 'GiB' : 'MiB'
 GROUPS = system(sprintf("awk -v x=%d -v wide=%d -f plots/same.awk '%s'", x, NARROW ? 30 : 34, IN))
 W = words(GROUPS) / 5
 head(w) = word(GROUPS, 5 * w - 4)
-names(w) = system(sprintf("echo '%s' | tr '~|;' ' \\n,'", word(GROUPS, 5 * w - 3)))
+names(w) = system(sprintf("echo '%s' | tr '~|;^' \" \\n,'\"", word(GROUPS, 5 * w - 3)))
 reserved(w) = word(GROUPS, 5 * w - 2) + 0.0
 physical(w) = word(GROUPS, 5 * w - 1) + 0.0
 peak_at(w) = word(GROUPS, 5 * w) + 0.0

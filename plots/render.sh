@@ -3,8 +3,8 @@
 #   plots/render.sh DATA OUT [FORM]..     FORM: svg, png, pdf, svg-column, png-column
 # DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md describes their columns).
 # The variable FIGURES, a pattern of names, selects figures. If a file is missing or has no row, its
-# figure is not drawn, and a message says so. OUT/captions.txt gets a caption for each figure that is
-# drawn, with the program, its commit and what the figures depend on if DATA/../summary.md has them.
+# figure is not drawn, and a message says so. OUT/captions.txt has a caption for each figure in OUT,
+# with the program, its commit and what the figures depend on if DATA/../summary.md has them.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
@@ -132,7 +132,23 @@ for csv in "$work"/frontier-*.csv; do
     [ ! -e "$csv" ] || draw frontier "$csv" "$(basename "$csv" .csv)"
 done
 [ ! -e "$work/history.csv" ] || draw history "$work/history.csv" history 9
+has_figure() { compgen -G "$out/$1.*" >/dev/null || compgen -G "$out/$1-column.*" >/dev/null; }
+# The captions of OUT's figures that are not drawn anew stay, each in its place.
+merge_captions() {
+    local line name kept=()
+    local -A anew=()
+    for line in "${captions[@]}"; do anew[${line%%: *}]=$line; done
+    while IFS= read -r line; do
+        name=${line%%: *}
+        if [ -z "$name" ] || [ "$name" = All ]; then continue; fi
+        if [ -n "${anew[$name]:-}" ]; then kept+=("${anew[$name]}"); elif has_figure "$name"; then kept+=("$line"); fi
+        unset "anew[$name]"
+    done < <(cat "$out/captions.txt" 2>/dev/null)
+    for line in "${captions[@]}"; do [ -z "${anew[${line%%: *}]:-}" ] || kept+=("$line"); done
+    captions=("${kept[@]}")
+}
 if [ ${#captions[@]} -gt 0 ]; then
+    merge_captions
     { printf '%s\n\n' "${captions[@]}" "All: $(source_of | paste -sd ' ')"; } | sed '/^All: $/,$d' >"$out/captions.txt"
 fi
 exit $failed

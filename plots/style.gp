@@ -53,8 +53,9 @@ array KEY_WIDTH[N + 8]
 K = 0
 KEY_BAR = 0 # the entry that is drawn as a mark with a whisker
 key_add(name, rgb, mark, dashes, width) = (K = K + 1, KEY_NAME[K] = name, KEY_COLOUR[K] = rgb, KEY_POINT[K] = mark, KEY_DASH[K] = dashes, KEY_WIDTH[K] = width, K)
-# A spec as a reader can paste it: plots/clean.awk writes ; for its commas.
-pasted(text) = (semicolon = strstrt(text, ';'), semicolon == 0 ? text : text[1:semicolon - 1].','.pasted(text[semicolon + 1:*]))
+# A spec as a reader can paste it: plots/clean.awk writes ; for its commas and ^ for its apostrophes.
+swapped(text, from, to) = (place = strstrt(text, from), place == 0 ? text : text[1:place - 1].to.swapped(text[place + 1:*], from, to))
+pasted(text) = swapped(swapped(text, ';', ','), '^', "'")
 # A name of more than `most` letters is cut after its last : or ; before that.
 cut_at(text, most) = strlen(text) <= most ? strlen(text) : (cut = most, (sum [i = 1:most + 1] (has(': ;', text[i:i]) ? (cut = i, 0) : 0)), cut)
 in_lines(text, most) = strlen(text) <= most ? pasted(text) : pasted(text[1:cut_at(text, most)])."\n".in_lines(text[cut_at(text, most) + 1:*], most)

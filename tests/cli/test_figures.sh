@@ -83,7 +83,7 @@ check blocks_stand_from_request_to_free [ "${map##*   }" = "$blocks" ]
 check pdf_is_as_wide_as_a_column grep -aqE 'MediaBox \[ *0 0 24[01](\.[0-9]+)? ' "$out/pareto.pdf"
 check fragmentation_is_drawn drawn fragmentation
 check a_missing_file_is_said grep -q 'no latency.csv, so no figure latency' <<<"$output"
-check a_quoted_name_is_in_the_picture grep -q '>torch:conf=a,b<' "$out/slowdown.svg"
+check a_quoted_name_is_in_the_picture grep -q ">torch:conf='a,b'<" "$out/slowdown.svg"
 # greedy holds 64 GiB beside 700 MiB live: on the upper edge, with the number
 check one_run_is_no_draw eval '! grep -q draws "$out/memory-saw_tooth.svg"'
 check what_is_too_high_is_said grep -q '65536 MiB, 93.8 × live: above the scale' "$out/memory-saw_tooth.svg"
@@ -91,7 +91,7 @@ check what_is_too_high_is_said grep -q '65536 MiB, 93.8 × live: above the scale
 crosses() { grep -c '<text>did not finish</text>' "$1"; }
 check a_cross_is_in_the_key [ "$(crosses "$out/slowdown.svg")" = 2 ]
 # growth and torch hold the same at every event: one panel with both names
-check equal_curves_are_drawn_once grep -q 'growth, torch:conf=a,b<' "$out/memory-saw_tooth.svg"
+check equal_curves_are_drawn_once grep -q "growth, torch:conf='a,b'<" "$out/memory-saw_tooth.svg"
 
 echo 'workload,policy,alloc_p50_ns,alloc_p90_ns,alloc_p99_ns,alloc_p999_ns,alloc_max_ns,free_p50_ns,free_p99_ns' >"$data/latency.csv"
 output=$(FIGURES=latency plots/render.sh "$data" "$out" 2>&1)
@@ -99,8 +99,13 @@ check no_rows_are_said grep -q 'latency.csv has no rows' <<<"$output"
 echo 'gpt2_train,growth,10,20,30,400,50000,8,20' >>"$data/latency.csv"
 FIGURES=latency plots/render.sh "$data" "$out" >/dev/null 2>&1
 check latency_is_drawn drawn latency
+check captions_of_the_others_stay [ "$(sed -n 's/: .*//p' "$out/captions.txt" | paste -sd ' ')" = "memory-saw_tooth addresses-three slowdown fragmentation pareto latency" ]
+before=$(cat "$out/captions.txt")
+FIGURES=slowdown plots/render.sh "$data" "$out" svg >/dev/null 2>&1
+check captions_keep_their_places [ "$(cat "$out/captions.txt")" = "$before" ]
 table=$(awk -f plots/clean.awk "$data/slowdown.csv" | awk -f plots/capacity_table.awk)
 check table_has_smallest_capacity_and_slowdown grep -qF '| `growth` | 1.10 | 1.010 to 1.010 |' <<<"$table"
+check table_has_specs_to_paste grep -qF "| \`torch:conf='a,b'\` | 1.00 |" <<<"$table"
 check table_leaves_out_what_has_no_time eval '! grep -q never_passes' <<<"$table"
 output=$(plots/render.sh "$TEST_TMP/nowhere" "$out" 2>&1)
 status=$?
