@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/folder_tests.h"
@@ -16,7 +17,7 @@ void steps_wrong(const struct steps *s, const char *format, ...)
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
-    if (s->in_child) {
+    if (s->in_child || s->fails) {
         printf("%s, line %u: %s: %s\n", s->path, s->lines[s->line].number, s->text, text);
         fflush(stdout);
         _exit(1);
@@ -219,7 +220,10 @@ uint64_t steps_value(struct steps *s)
 
 uint32_t steps_stream(struct steps *s)
 {
-    return (uint32_t)steps_value(s);
+    uint64_t stream = steps_value(s);
+    if (stream > UINT32_MAX)
+        steps_wrong(s, "%" PRIu64 " is no stream; the largest is %" PRIu32, stream, UINT32_MAX);
+    return (uint32_t)stream;
 }
 
 /* ---- fields of structs ----------------------------------------------------------------------- */
@@ -394,12 +398,47 @@ static void set_text(struct steps *s)
     snprintf(s->words[word].text, LINE, "%s", steps_rest(s));
 }
 
+static void run_line(struct steps *s);
+
+/* `fails TEXT: LINE`: the line ends the test, with a sentence that holds the text. */
+static void fails(struct steps *s)
+{
+    char output[1024], text[LINE];
+    const char *colon = strstr(s->at, ": ");
+    int ends[2];
+    if (!colon)
+        steps_wrong(s, "no \": \"");
+    snprintf(text, sizeof text, "%.*s", (int)(colon - s->at - 1), s->at + 1);
+    assert_int_equal(pipe(ends), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        s->fails = true;
+        s->at = colon + 2;
+        run_line(s);
+        _exit(0);
+    }
+    close(ends[1]);
+    ssize_t got = read(ends[0], output, sizeof output - 1);
+    close(ends[0]);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    output[got > 0 ? got : 0] = '\0';
+    const char *sentence = strstr(output, s->text);
+    if (status != 1 << 8 || !sentence || !strstr(sentence + strlen(s->text), text))
+        steps_wrong(s, "status %d, \"%s\"", status, output);
+    (void)steps_rest(s);
+}
+
 static void run_line(struct steps *s)
 {
     if (steps_take(s, "set"))
         set(s);
     else if (steps_take(s, "text"))
         set_text(s);
+    else if (steps_take(s, "fails"))
+        fails(s);
     else if (steps_take(s, "file_says"))
         file_says(s);
     else if (!steps_twin_operation(s) && !steps_rules_operation(s) && !steps_suites_operation(s) &&

@@ -118,7 +118,8 @@
  *
  * **Results.** An operation must return OK. `-> STATUS [TEXT]` expects another status, whose
  * sentence holds TEXT. `-> VALUE` is the number that it answers; of an alloc the address, and `->
- * ADDRESS GRANTED` the granted bytes too.
+ * ADDRESS GRANTED` the granted bytes too. `fails TEXT: LINE`: the line fails the test, with a
+ * sentence that holds TEXT.
  *
  * **Values.** Numbers with KiB, MiB, GiB, us, ms, s; names of blocks (their address;
  * `a.granted`), of what was set (`set NAME VALUE`), of streams (A to D are 0 to 3; `all`), and

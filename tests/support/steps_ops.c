@@ -446,7 +446,7 @@ static void step_plan(struct steps *s)
 static void step_setting(struct steps *s)
 {
     char text[LINE] = "none";
-    if (!s->policy->ops->setting(s->policy, text, sizeof text))
+    if (!s->policy->ops->setting || !s->policy->ops->setting(s->policy, text, sizeof text))
         snprintf(text, sizeof text, "none");
     steps_is_text(s, text, true);
 }
@@ -592,6 +592,31 @@ static void read_numbers(struct steps *s, uint64_t *numbers, size_t count)
 CALLS(X)
 #undef X
 
+/* An operation needs what it is on. */
+static void check_needs(const struct steps *s, const char *name)
+{
+    static const char on_policy[] =
+        " alloc free use trim would_release would_fit change plan setting end_pool delete_pool "
+        "progress reset_peaks problem ";
+    static const char on_device[] = " kernel advance record wait used outside requested mark race "
+                                    "profile costs_of sync handed_out segment_of ";
+    static const char on_backing[] =
+        " segment segment_free reserve release create destroy map access unmap copy copy_out "
+        "copy_in fence await order misuse done pool_open pool_alloc pool_free pool_trim ";
+    char word[NAME + 2];
+    snprintf(word, sizeof word, " %s ", name);
+    if (!s->policy && strstr(on_policy, word))
+        steps_wrong(s, "no policy is open; begin with: open SPEC on MEMORY");
+    if (!s->device && strstr(on_device, word))
+        steps_wrong(s, "there is no simulated device; begin with: device sim");
+    if (!s->backing && strstr(on_backing, word))
+        steps_wrong(s, "there is no memory; begin with: device sim, or: open SPEC on fake");
+    if (strncmp(name, "pool_", 5) == 0 && !s->backing->ops->pool_open)
+        steps_wrong(s, "this memory has no pool");
+    if (strcmp(name, "plan") == 0 && !s->policy->ops->plan)
+        steps_wrong(s, "policy %s has no plan", s->policy->ops->name);
+}
+
 bool steps_operation(struct steps *s)
 {
     if (steps_plugin_operation(s) || steps_run_operation(s) || steps_learned_operation(s))
@@ -611,6 +636,7 @@ bool steps_operation(struct steps *s)
     for (size_t i = 0; i < COUNT(steps); i++) {
         if (!steps_take(s, steps[i].name))
             continue;
+        check_needs(s, steps[i].name);
         steps[i].run(s);
         return true;
     }

@@ -40,6 +40,7 @@ struct steps {
     struct policy_rig rig;
     struct ar_policy *policy; /* NULL: a device alone */
     bool pinned, misused, card, in_child;
+    bool fails;   /* in the process of a line that must fail */
     bool stopped; /* a request ended with a status that stops a run */
     uint64_t event;
     struct relay relay;        /* between the policy and its memory */

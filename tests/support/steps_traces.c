@@ -73,6 +73,8 @@ static void leaves(struct steps *s)
     size_t count;
     CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     steps_word(s, path, sizeof path);
+    if (!*path || !out)
+        steps_wrong(s, "%s", *path ? "nothing was filtered or merged" : "a path is missing");
     FREED char *wanted = trace_rig_read(path, &count);
     FREED char *got = trace_rig_print(&rig, out);
     if (strcmp(got, wanted) != 0)

@@ -55,6 +55,8 @@ static enum ar_status take_text(struct steps *s)
     if (strchr(path, '/'))
         return read_text(path, &test_error);
     s->at -= strlen(path);
+    if (!last.has_text)
+        steps_wrong(s, "there is no scenario; give its path");
     close_setup();
     return AR_OK;
 }
