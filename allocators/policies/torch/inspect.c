@@ -4,14 +4,10 @@
 
 #include "allocators/policies/torch/torch.h"
 
-/* The largest request that so many bytes of a pool serve. With divisions less than a step above
+/* With divisions: the largest request that so many bytes of a pool serve. Less than a step above
  * 1 MiB serves none in the large pool: what is rounded to 1 MiB is for the small one. */
-static uint64_t largest_request(const struct torch *self, uint64_t bytes, bool small)
+static uint64_t whole_steps(const struct torch *self, uint64_t bytes, bool small)
 {
-    if (small && bytes > TORCH_SMALL_BYTES)
-        bytes = TORCH_SMALL_BYTES;
-    if (!self->settings.has_divisions)
-        return bytes;
     bytes = torch_largest_request(&self->settings, bytes);
     return small || bytes > TORCH_SMALL_BYTES ? bytes : 0;
 }
@@ -26,8 +22,11 @@ static uint64_t largest_usable(const struct torch *self)
         if (index == UINT32_MAX)
             continue;
         const struct torch_arena *arena = self->arenas[index];
-        uint64_t bytes =
-            largest_request(self, ar_span_index_largest(&arena->index, self->spans.at), small);
+        uint64_t bytes = ar_span_index_largest(&arena->index, self->spans.at);
+        if (small && bytes > TORCH_SMALL_BYTES)
+            bytes = TORCH_SMALL_BYTES;
+        if (self->settings.has_divisions)
+            bytes = whole_steps(self, bytes, small);
         if (bytes > largest)
             largest = bytes;
     }
@@ -186,7 +185,9 @@ static uint64_t largest_after_waiting(const struct torch *self)
             bool usable =
                 self->blocks[b].mapped && (!self->spans.at[b].used || self->blocks[b].retired);
             run = usable ? run + self->spans.at[b].bytes : 0;
-            uint64_t bytes = largest_request(self, run, arena->small);
+            uint64_t bytes = arena->small && run > TORCH_SMALL_BYTES ? TORCH_SMALL_BYTES : run;
+            if (self->settings.has_divisions)
+                bytes = whole_steps(self, bytes, arena->small);
             if (bytes > largest)
                 largest = bytes;
         }
