@@ -4,14 +4,6 @@
 
 #include "allocators/policies/torch/torch.h"
 
-/* With divisions: the largest request that so many bytes of a pool serve. Less than a step above
- * 1 MiB serves none in the large pool: what is rounded to 1 MiB is for the small one. */
-static uint64_t whole_steps(const struct torch *self, uint64_t bytes, bool small)
-{
-    bytes = torch_largest_request(&self->settings, bytes);
-    return small || bytes > TORCH_SMALL_BYTES ? bytes : 0;
-}
-
 /* Only blocks of the stream and pool of the last request can serve a request like it. The small
  * pool serves requests up to 1 MiB. */
 static uint64_t largest_usable(const struct torch *self)
@@ -25,8 +17,6 @@ static uint64_t largest_usable(const struct torch *self)
         uint64_t bytes = ar_span_index_largest(&arena->index, self->spans.at);
         if (small && bytes > TORCH_SMALL_BYTES)
             bytes = TORCH_SMALL_BYTES;
-        if (self->settings.has_divisions)
-            bytes = whole_steps(self, bytes, small);
         if (bytes > largest)
             largest = bytes;
     }
@@ -186,8 +176,6 @@ static uint64_t largest_after_waiting(const struct torch *self)
                 self->blocks[b].mapped && (!self->spans.at[b].used || self->blocks[b].retired);
             run = usable ? run + self->spans.at[b].bytes : 0;
             uint64_t bytes = arena->small && run > TORCH_SMALL_BYTES ? TORCH_SMALL_BYTES : run;
-            if (self->settings.has_divisions)
-                bytes = whole_steps(self, bytes, arena->small);
             if (bytes > largest)
                 largest = bytes;
         }
@@ -201,6 +189,8 @@ uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effo
     uint64_t bytes = largest_usable(self);
     if (effort >= AR_POLICY_EFFORT_WAIT && self->base.totals.pending_bytes)
         bytes = largest_after_waiting(self);
+    if (self->settings.has_divisions)
+        bytes = torch_largest_request(&self->settings, bytes);
     if (effort < AR_POLICY_EFFORT_TRIM)
         return bytes;
     uint64_t released_bytes = self->base.totals.releasable_bytes;
