@@ -302,27 +302,34 @@ static struct returned when_returned(const struct slab_policy *self)
     return result;
 }
 
-/* The empty segments are released and a new one takes their place, or their pages move. If that is
- * refused, the largest piece serves, of either kind. */
-static uint64_t servable(const struct slab_policy *self, uint64_t best,
-                         enum ar_policy_effort effort)
+/* With every effort, for one look at the empty slabs. Pages of empty segments move after a wait.
+ * Without pages, or if they do not do, the empty segments are released and a new one takes their
+ * place; if that is refused, the largest piece serves, of either kind. */
+static void slab_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
-    if (effort < (self->pages ? AR_POLICY_EFFORT_WAIT : AR_POLICY_EFFORT_TRIM))
-        return best;
+    const struct slab_policy *self = (const struct slab_policy *)base;
+    uint64_t now = largest_now(self);
     struct returned returned = when_returned(self);
     uint64_t segment = largest_in_segments(self, returned.segment_bytes,
                                            ar_policy_rest(&self->base, self->limit_bytes));
     uint64_t piece = ar_size_round_down(returned.piece_bytes, SLAB_UNIT_BYTES);
     if (piece <= self->largest_class_bytes)
         piece = class_in_piece(self, piece);
-    best = segment > best ? segment : best;
-    return effort == AR_POLICY_EFFORT_TRIM && piece > best ? piece : best;
+    uint64_t moved = segment > now ? segment : now;
+    *out = (struct ar_policy_room){
+        .largest_free_block_bytes = now,
+        .servable_bytes = {[AR_POLICY_EFFORT_NONE] = now,
+                           [AR_POLICY_EFFORT_MAP] = now,
+                           [AR_POLICY_EFFORT_WAIT] = self->pages ? moved : now,
+                           [AR_POLICY_EFFORT_TRIM] = piece > moved ? piece : moved},
+    };
 }
 
 static uint64_t slab_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
-    const struct slab_policy *self = (const struct slab_policy *)base;
-    return servable(self, largest_now(self), effort);
+    struct ar_policy_room room;
+    slab_room(base, &room);
+    return room.servable_bytes[effort];
 }
 
 static void slab_stats(const struct ar_policy *base, struct ar_policy_stats *out)
@@ -335,15 +342,6 @@ static void slab_stats(const struct ar_policy *base, struct ar_policy_stats *out
     out->count.failures = self->failures;
     if (self->pages)
         out->count.remapped_bytes = slab_pages_moved(self->pages);
-}
-
-static void slab_room(const struct ar_policy *base, struct ar_policy_room *out)
-{
-    const struct slab_policy *self = (const struct slab_policy *)base;
-    uint64_t now = largest_now(self);
-    *out = (struct ar_policy_room){.largest_free_block_bytes = now};
-    for (unsigned effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
-        out->servable_bytes[effort] = servable(self, now, (enum ar_policy_effort)effort);
 }
 
 static bool show_slab(const struct slab_policy *self, const struct slab *slab,
