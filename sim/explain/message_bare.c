@@ -298,7 +298,8 @@ static const struct message_form bares[] = {
     {"cpuoom|oomoncpu|cpuoutofmemory|outofcpumemory|cpumemoryexhaust|hostmemoryexhaust|"
      "systemmemoryexhaust|hostoom|oomonhost|ramoom|hostranoutofmemory|systemranoutofmemory|"
      "noderanoutofmemory|cpuranoutofmemory|ramwasfull|ramisfull|ramexhausted|"
-     "systemoutofmemory|outofsystemram|outofcpuram|outofhostram|cgroupout-of-memoryhandler",
+     "systemoutofmemory|ramoutofmemory|outofsystemram|outofcpuram|outofhostram|cgroupout-of-"
+     "memoryhandler",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, 0},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, 0},
@@ -427,7 +428,7 @@ static bool is_failure(const struct message_text *text, const struct message_for
         "noenough|notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough";
     static const char others[] =
         "access|memcpy|memset|invalidargument|.reducing|resource|rpcerror|nodesare|numberofdev|/"
-        "alloc|com/gpu|driverversion|kubernetes|capabledevice";
+        "alloc|com/gpu|driverversion|kubernetes|capabledevice|%ofsystem|%offreesystem";
     /* Words for pinned memory are of a card, and are not of anything else. */
     size_t before = form->flags & FORM_HOST ? NEAR_CHARACTERS : 40, after = before * 3 / 2;
     size_t from = at > before ? at - before : 0, to = at + after;

@@ -303,6 +303,22 @@ static bool is_chunk(const struct message_text *text, size_t at)
     return message_text_ends(text, "next", at) || message_text_ends(text, "chunks", at);
 }
 
+/* Words beside a size which is no request. */
+static const char not_asked[] =
+    "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|allocated|than|has|~|roughly|"
+    "upto|idle|buffer(s)|memrequired|ctxsize|modelsize|filesize|selfsize|totalsize|buffersize=|"
+    "memorysize=";
+
+/* Whether the size is one of several that were tried: "set it to 1G, 2G, 5G". */
+static bool is_listed(const struct message_text *text, size_t at, size_t end)
+{
+    struct message_figure other;
+    size_t next =
+        text->chars[end] == ',' ? message_text_size(text, end + 1, &other) : MESSAGE_NOWHERE;
+    return (next != MESSAGE_NOWHERE && !begins_any(text, not_asked, next)) ||
+           (at > 0 && text->chars[at - 1] == ',' && message_text_size_before(text, at - 1, &other));
+}
+
 #define REQUEST_REACH 4000 /* characters between a failure and its request */
 
 void message_text_request(const struct message_text *text, size_t failure,
@@ -312,9 +328,6 @@ void message_text_request(const struct message_text *text, size_t failure,
     static const char sizes[] =
         "(size=|requestedbytes:[|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
         "buffersize|cl_mem_read_write,";
-    static const char others[] = "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|"
-                                 "allocated|than|has|~|roughly|upto|memrequired|ctxsize|modelsize|"
-                                 "filesize|selfsize|totalsize|buffersize=|memorysize=";
     struct message_figure size;
     size_t nearest = REQUEST_REACH, from = failure > nearest ? failure - nearest : 0;
     for (size_t at = from; at < text->count && at < failure + REQUEST_REACH; at++) {
@@ -329,10 +342,11 @@ void message_text_request(const struct message_text *text, size_t failure,
         bool said = (unit || after > at + 4) && /* "41 layers requested" */
                     begins_any(text, "requested|needed|required", after);
         bool named = hex    ? last_of(text, "size", at, 5)
-                     : unit ? last_of(text, asks, at, 32) > last_of(text, others, at, 32) &&
-                                  !begins_any(text, others, end)
-                            : last_of(text, sizes, at, 18) && !is_chunk(text, at);
-        if (!said && !named)
+                     : unit ? last_of(text, asks, at, 32) > last_of(text, not_asked, at, 32) &&
+                                  !begins_any(text, not_asked, end)
+                            : last_of(text, sizes, at, 18) > last_of(text, "than|upto", at, 18) &&
+                                  !is_chunk(text, at);
+        if (!said && (!named || (unit && is_listed(text, at, end))))
             continue;
         if (!unit)
             end = message_text_number(text, at, 0, &size);

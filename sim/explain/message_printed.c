@@ -39,6 +39,8 @@ static const struct label {
     {"active_bytes", MESSAGE_FIGURE_ALLOCATED, false},
     {"activebytes", MESSAGE_FIGURE_ALLOCATED, false},
     {"reserved_bytes", MESSAGE_FIGURE_RESERVED, false},
+    {"alloccur", MESSAGE_FIGURE_ALLOCATED, false},
+    {"allocpeak", MESSAGE_FIGURE_PEAK, false},
     {"allocated", MESSAGE_FIGURE_ALLOCATED, false},
     {"reserved", MESSAGE_FIGURE_RESERVED, false},
     {"cached", MESSAGE_FIGURE_RESERVED, false},
@@ -140,18 +142,19 @@ static void read_label(const struct message_text *text, size_t at, const struct 
     struct message_figure figure, peak;
     enum message_figure_name name = label->figure;
     bool highest = false;
+    size_t end = at + strlen(label->words);
     size_t before = at;
     static const char *const devices[] = {"gpu", "cuda", "memory"};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         before -= message_text_ends(text, devices[i], before) ? strlen(devices[i]) : 0;
     for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++)
-        highest |=
-            message_text_ends(text, peaks[i], at) || message_text_ends(text, peaks[i], before);
+        highest |= message_text_ends(text, peaks[i], at) ||
+                   message_text_ends(text, peaks[i], before) ||
+                   strncmp(text->chars + end, peaks[i], strlen(peaks[i])) == 0;
     if (highest && name == MESSAGE_FIGURE_RESERVED)
         return;
     if (highest)
         name = MESSAGE_FIGURE_PEAK;
-    size_t end = at + strlen(label->words);
     /* "5 GiB allocated, 6 GiB reserved" */
     bool after = strchr(",;)/.", text->chars[end]) != NULL;
     if (!after || !message_text_size_before(text, at, &figure))
