@@ -668,7 +668,6 @@ static enum ar_status filter_restart(struct trace_rewrite *self, struct ar_error
 {
     struct filter *filter = (struct filter *)self;
     filter->next_id = filter->round = 0;
-    filter->splits = filter->new_limit = filter->new_settings = filter->new_ranges = false;
     filter->time_ns = 0;
     if (filter->recorded)
         memset(filter->recorded, 0, TRACE_EVENT_LIMIT / 8);
