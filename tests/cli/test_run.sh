@@ -241,6 +241,7 @@ for heading in p99 'alloc p99'; do
 done
 check both_columns_of_a_percentile_are [ "$("$ALLOCRIG" list metrics p99 | grep -c '^[a-z_0-9]*: ')" = 2 ]
 check a_short_trace_is_marked grep -q '^Throughput of order_flip: fewer than 5000 operations' "$out"
+check under_a_line_of_its_own [ -z "$(grep -B1 '^Throughput of' "$out" | head -n 1)" ]
 run run -d sim -p growth -w gradient_tape --time
 check a_longer_trace_is_not eval '! grep -q "fewer than 5000" "$out"'
 run run -d sim -p growth -w order_flip --metrics none --csv -

@@ -103,8 +103,8 @@ static size_t counted_before(const struct advise_result *result, const struct ad
 }
 
 /* Ranks never decrease, needs of one rank are within the uncertainty, those of the next are not,
- * the defaults are first in theirs, and nothing that takes 10 % more than another comes before
- * it. */
+ * the defaults are first in theirs, nothing that takes 10 % more than another comes before it, and
+ * of two policies that take the same memory the faster one comes first. */
 static void check_ranks(const struct advise_result *result)
 {
     for (size_t i = 0; i < result->count; i++) {
@@ -120,6 +120,10 @@ static void check_ranks(const struct advise_result *result)
                 other->safe_bytes < row->safe_bytes ? other->safe_bytes : row->safe_bytes;
             uint64_t most = other->safe_bytes + row->safe_bytes - least;
             assert_true(most - least <= advise_uncertain_bytes(result, least));
+            if (!row->candidate.own && other->safe_bytes == row->safe_bytes &&
+                other->alone.peak_reserved_bytes == row->alone.peak_reserved_bytes &&
+                other->wasteful == row->wasteful)
+                assert_true(other->safe_slowdown <= row->safe_slowdown);
             if (row->candidate.own && !row->candidate.text[0]) {
                 assert_true(row->candidate.keys > 0 || other->candidate.keys == 0);
                 assert_true(other->candidate.keys == 0 || !other->wasteful || row->wasteful);
