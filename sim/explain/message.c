@@ -88,10 +88,11 @@ static bool is_letter(char c)
 static bool is_personal(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {
-        "i",      "if",      "i'm",    "i've",   "we",       "we're", "our",    "ours",
-        "my",     "me",      "us",     "does",   "did",      "says",  "said",   "doesn't",
-        "didn't", "isn't",   "wasn't", "should", "would",    "once",  "never",  "no",
-        "nor",    "because", "though", "anyone", "although", "fixed", "asserts"};
+        "i",      "if",       "i'm",     "i've",     "we",    "we're",     "our",     "ours",
+        "my",     "me",       "us",      "does",     "did",   "says",      "said",    "doesn't",
+        "didn't", "isn't",    "wasn't",  "should",   "would", "once",      "never",   "no",
+        "nor",    "when",     "whether", "consider", "might", "something", "because", "though",
+        "anyone", "although", "fixed",   "asserts"};
     if (!message_text_apart(text, at) && (at == 0 || is_letter(text->chars[at - 1])))
         return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -169,6 +170,12 @@ static bool read_kinds(const struct message_text *text, struct message *self)
         found = true;
         if (other.figures[MESSAGE_FIGURE_ASKED].known || other.bare || !kinds[i].needs_size)
             break;
+    }
+    /* Counters say more than the word "OOM", which people write and programs do not. */
+    if (self->bare && message_text_ends(text, "oom", self->end)) {
+        struct message counters = {0};
+        if (message_read_printed(text, &counters))
+            *self = counters;
     }
     self->windows = found && is_windows(text);
     self->killed = found && !self->host && message_text_tells_of_kill(text);

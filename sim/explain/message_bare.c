@@ -349,6 +349,7 @@ static const struct message_form bares[] = {
     {"memory|vram|videomem|gpumem|devicemem|alloc", MESSAGE_DRIVER, "", message_how_unknown,
      FORM_FAILS},
     {"outofm|out_of_m", MESSAGE_DRIVER, "", how_driver, FORM_END},
+    {"outof", MESSAGE_DRIVER, "", how_driver, FORM_END | FORM_NEAR},
     {"out-of-memory", MESSAGE_DRIVER, "", how_driver, FORM_NEAR},
     {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
      FORM_HOST | FORM_LIKELY | FORM_LINE},
@@ -380,7 +381,8 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
                  {"hip", ""},          {"device", ""},
                  {"vram", ""},         {"videomemory", ""},
                  {"videoram", ""},     {"videocard", ""},
-                 {"graphicscard", ""}};
+                 {"graphicscard", ""}, {"graphicsmem", ""},
+                 {"graphicmem", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
@@ -415,6 +417,9 @@ static bool is_cut_word(const struct message_text *text, size_t at)
     while (*whole && text->chars[end] == *whole &&
            (end == at || text->gaps[end] != MESSAGE_GAP_LINE))
         end++, whole++;
+    if (end == at + strlen("outof")) /* of anything, but behind an error */
+        return text->gaps[end] == MESSAGE_GAP_LINE &&
+               message_text_any(text, "error", at > NEAR_CHARACTERS ? at - NEAR_CHARACTERS : 0, at);
     return text->gaps[end] == MESSAGE_GAP_LINE || !isalpha((unsigned char)text->chars[end]);
 }
 
@@ -425,7 +430,9 @@ static bool is_failure(const struct message_text *text, const struct message_for
     static const char fails[] =
         "fail|exhaust|notenough|insufficient|unable|cannot|can't|couldnot|couldn't|ranout|runsout|"
         "outof|overbudget|toolittle|shortage|notavailable|nothaveenough|depleted|n'thaveenough|"
-        "noenough|notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough";
+        "noenough|notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough|"
+        "thanisavailable|"
+        "thanavailable";
     static const char others[] =
         "access|memcpy|memset|invalidargument|.reducing|resource|rpcerror|nodesare|numberofdev|/"
         "alloc|com/gpu|driverversion|kubernetes|capabledevice|%ofsystem|%offreesystem";
@@ -579,11 +586,14 @@ static void read_around(const struct message_text *text, size_t at, struct messa
         snprintf(self->device, sizeof self->device, "%s", card);
 }
 
-/* Whether a user asks if there is too little memory, in words that no program prints itself. */
+/* Whether a user asks if there is too little memory. Words that programs print themselves are a
+ * question only if it is in the same line. */
 static bool is_question(const struct message_text *text, const struct message_form *form, size_t at)
 {
-    return (form->how == message_how_unknown || form->flags & FORM_FAILS) &&
-           text->chars[message_text_sentence_end(text, at)] == '?';
+    size_t end = message_text_sentence_end(text, at);
+    bool programs = form->how != message_how_unknown && !(form->flags & FORM_FAILS);
+    return text->chars[end] == '?' &&
+           !(programs && memchr(text->gaps + at + 1, MESSAGE_GAP_LINE, end - at));
 }
 
 /* `asked`: questions are passed over, and it is set; NULL: they count. */
