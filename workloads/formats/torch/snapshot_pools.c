@@ -539,8 +539,7 @@ static enum ar_status follow_history(struct snapshot_passed *self, struct ar_err
 
 static void close_passed(struct snapshot_passed *self)
 {
-    if (self->blocks.host)
-        ar_range_pool_close(&self->blocks);
+    ar_range_pool_close(&self->blocks);
     ar_map_close(&self->at);
     ar_map_close(&self->pages);
     ar_map_close(&self->waiting);
@@ -551,7 +550,6 @@ static void close_passed(struct snapshot_passed *self)
     free(self->segments);
     free(self->of_event);
     free(self->pairs);
-    *self = (struct snapshot_passed){0};
 }
 
 /* ---- results --------------------------------------------------------------------------- */
