@@ -461,7 +461,6 @@ void gmlake_view_freed(struct gmlake *self, uint32_t index)
     view->piece_count = 0;
     view->used = 0;
     view->pending = false;
-    view->requested_bytes = 0;
     if (view->doomed) { /* rare, so it waits for the work of the view */
         ar_backing_wait(self->memory.below, view->last_use);
         destroy_view(self, index);
