@@ -119,8 +119,6 @@ static enum ar_status count_block(struct telling *self, struct range *range, uin
         self->page_steps++;
         if (!ar_map_get(&self->uses, page, &count)) /* not mapped: it cannot be in use */
             break;
-        if (!more && count == 1)
-            continue;
         status = ar_map_put(&self->uses, page, more ? count + 1 : count - 1);
         range->free_pages += !more && count == 2;
         range->free_pages -= more && count == 1;
