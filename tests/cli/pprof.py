@@ -97,6 +97,11 @@ for case, before in ("", b""), ("_of_a_whole_sample", field(2, 1) + field(2, 64)
             ALLOCATIONS + SPACE + field(2, before + CUT_LABEL) + sample(1, 2, 8192, 9) + TABLES,
             "the profile is damaged or cut off")
 
+for case, cut in ("", b"\x08\xff"), ("_of_its_line", field(4, b"\x08\xff")):
+    refused("a_location_that_ends_within_a_number" + case,
+            ALLOCATIONS + SPACE + sample(1, 2, 8192, 9) + field(4, field(1, 3) + cut) + TABLES,
+            "the profile is damaged or cut off")
+
 # Each shorter file is refused, or is a smaller profile where a field ends.
 WHOLE = ALLOCATIONS + SPACE + sample(1, 2, 8192, 9) + TABLES
 taken = 0
