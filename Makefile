@@ -370,11 +370,11 @@ micro:
 	@+$(if $(call yes,$(HAVE_BENCHMARK)),$(SUB) all $(B)/bench/micro/micro)
 	@$(if $(call yes,$(HAVE_BENCHMARK)),bench/micro/run.sh $(B) micro,echo \
 	    'skipped: micro, since Google Benchmark is not installed ("make deps")')
-## sizes: instructions per operation of each policy with up to 10^5 blocks, streams, pools and segments (callgrind):
-##     results/cost_with_size.md; fails if one grows by more than log n
+## sizes: instructions per operation of each policy with up to 10^6 blocks, streams, pools and segments (callgrind):
+##     results/cost_with_size.md, when all are done; fails if one grows by more than log n
 sizes:
 	@+$(SUB) $(B)/bench/micro/instructions
-	@bench/micro/sizes.sh $(B) >results/cost_with_size.md
+	@bench/micro/sizes.sh -o results/cost_with_size.md $(B)
 ## instructions: instructions per operation of each policy (callgrind), and their limits (QUICK=1: only those with a limit)
 ## regress: compare a fixed suite and counts of instructions with results/baselines; fails if a figure is worse (BASE=COMMIT:
 ##     that commit and this tree measured in turn, times too, PAIRS=9; DEVICE=cuda; POLICIES='./mine.so ...'; BASELINE=FOLDER)

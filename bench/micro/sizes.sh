@@ -2,12 +2,17 @@
 # Instructions per operation of every policy against the number of live blocks, free blocks, streams, pools and
 # segments, counted by callgrind, as a table in Markdown. An operation is one alloc or one free. Exit status 1 if
 # a policy grows by more than GROWTH (3) from the least size to the greatest: log n grows twofold from 10^3 to 10^6.
-#   bench/micro/sizes.sh BUILD_FOLDER [POLICY..]
+# Usage: bench/micro/sizes.sh [-o FILE] BUILD_FOLDER [POLICY..]
+# -o FILE: the table goes there when all is measured; until then the file stays as it is.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -euo pipefail
+output=
+if [ "${1:-}" = -o ]; then output=$(realpath -m -- "$2") && shift 2; fi
 cd "$(dirname "$0")/../.."
 program=$1/bench/micro/instructions
 shift
+[ -x "$program" ] || { echo "sizes: $program is not built: make sizes builds it" >&2; exit 2; }
+command -v valgrind >/dev/null || { echo 'sizes: valgrind is not installed ("make deps")' >&2; exit 2; }
 policies=("$@")
 ((${#policies[@]})) || mapfile -t policies < <("$program" policies | cut -d' ' -f1)
 kinds=(live free streams pools segments)
@@ -64,6 +69,7 @@ for policy in "${policies[@]}"; do
     done
 done | xargs -0 -n 4 -P "${JOBS:-2}" bash -c 'count "$@"' count
 
+[ -z "$output" ] || exec >"$work/page"
 header='| policy |' line='| --- |' missed=0
 for kind in "${kinds[@]}"; do
     header+=" $kind |" line+=' ---: |'
@@ -91,4 +97,5 @@ for policy in "${policies[@]}"; do
     done
     printf '%s\n' "$row"
 done
+[ -z "$output" ] || cat "$work/page" >"$output"
 ((missed == 0)) || { echo "sizes: $missed figures grow by more than $growth" >&2; exit 1; }

@@ -2,7 +2,8 @@
 # Instructions per request (callgrind, the whole program) of policies in a program of many streams, as
 # a table in Markdown: each stream requests, launches a kernel and frees, twice, while memory is
 # short. A policy whose steps look at every stream has figures that grow with the number of streams.
-#   bench/micro/streams.sh [PROGRAM [POLICY..]]
+# Usage: bench/micro/streams.sh [PROGRAM [POLICY..]]
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -euo pipefail
 program=${1:-./allocrig}
 shift || true

@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
 release_only scripts 'starts no program of this build'
-for script in bench/suite/*.sh plots/*.sh bench/micro/run.sh bench/regress/regress.sh; do
+for script in bench/suite/*.sh plots/*.sh bench/micro/*.sh bench/regress/regress.sh; do
     for option in --help -h; do
         bash "$script" $option >"$out" 2>"$err" </dev/null
         status=$?
@@ -15,4 +15,19 @@ for script in bench/suite/*.sh plots/*.sh bench/micro/run.sh bench/regress/regre
         check "$name$option.is_narrow" [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
     done
 done
+
+# A page that is not measured to its end stays as it was: valgrind ends the script here.
+mkdir -p "$TEST_TMP/build/bench/micro" "$TEST_TMP/bin"
+printf '#!/bin/bash\necho p\n' >"$TEST_TMP/build/bench/micro/instructions"
+printf '#!/bin/bash\nkill "$SIZES"\n' >"$TEST_TMP/bin/valgrind"
+chmod +x "$TEST_TMP/build/bench/micro/instructions" "$TEST_TMP/bin/valgrind"
+echo before >"$TEST_TMP/page"
+(SIZES=$BASHPID PATH=$TEST_TMP/bin:$PATH exec bash bench/micro/sizes.sh -o "$TEST_TMP/page" "$TEST_TMP/build") >"$out" 2>&1
+check interrupted_sizes_end [ $? -gt 128 ]
+check interrupted_sizes_leave_the_page [ "$(cat "$TEST_TMP/page")" = before ]
+sed -i 's/^kill.*/exit 1/' "$TEST_TMP/bin/valgrind"
+PATH=$TEST_TMP/bin:$PATH bash bench/micro/sizes.sh -o "$TEST_TMP/page" "$TEST_TMP/build"
+check sizes_write_the_page grep -q '^| `p` | - - - - | ' "$TEST_TMP/page"
+refuses_sizes() { ! bash bench/micro/sizes.sh "$TEST_TMP" >"$out" 2>"$err" && grep -q 'is not built: make sizes' "$err"; }
+check sizes_without_a_build_are_refused refuses_sizes
 finish
