@@ -182,8 +182,9 @@ $(B)/bench/cuda/kernels_image.o $(B)/bench/cuda/kernels_none.o: bench/cuda/kerne
 $(B)/objects: FORCE
 	@mkdir -p $(B); echo '$(LIB_OBJ)' | cmp -s - $@ || echo '$(LIB_OBJ)' > $@
 $(LIB): $(LIB_OBJ) $(B)/objects
-	@rm -f $@
-	$(Q)ar rcs $@ $(filter %.o,$^)
+	@rm -f $@.new
+	$(Q)ar rcs $@.new $(filter %.o,$^)
+	$(PUT)
 
 # A policy that is not registered, or has the name of another, ends the build.
 $(B)/policies: .ci/policies $(filter allocators/policies/%,$(LIB_SRC)) allocators/policies.def $(B)/objects
@@ -194,7 +195,8 @@ $(LIB) $(LIB_SO): $(B)/policies
 NO_UNDEFINED := $(if $(findstring -fsanitize=,$(ALL_CFLAGS)),,-Wl,-z,defs)
 SONAME       := liballocrig.so.$(firstword $(subst ., ,$(VERSION)))
 $(LIB_SO): $(LIB_OBJ) $(B)/objects
-	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(SONAME) $(NO_UNDEFINED) -o $@ $(filter %.o,$^) $(SO_LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(SONAME) $(NO_UNDEFINED) -o $@.new $(filter %.o,$^) $(SO_LIBS)
+	$(PUT)
 	@ln -sfn $(@F) $(B)/$(SONAME); ln -sfn $(SONAME) $(B)/liballocrig.so
 
 # Policies inside PyTorch and CuPy: all of allocators, and of the rest what is used. -Bsymbolic: it calls
@@ -214,7 +216,8 @@ $(B)/tests/cuda_stand_in/libcupti.so.13: tests/support/cupti_stand_in/cupti.c te
 $(B)/tests/cuda_stand_in/libcuda.so.1 $(B)/tests/cuda_stand_in/libcupti.so.13: EXPORTS := -fvisibility=default
 $(B)/liballocrig_record.so $(B)/tests/cuda_stand_in/libcuda.so.1 $(B)/tests/cuda_stand_in/libcupti.so.13: $(B)/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(CUPTI_FLAGS) $(EXPORTS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.c,$^) -ldl -lpthread
+	$(Q)$(CC) $(ALL_CFLAGS) $(CUPTI_FLAGS) $(EXPORTS) -shared -Wl,-soname,$(@F) -o $@.new $(filter %.c,$^) -ldl -lpthread
+	$(PUT)
 
 # A cuBLAS without functions, which is passed over: the real one would look for a real driver.
 $(B)/tests/cuda_stand_in/libcublas.so.13:
@@ -229,18 +232,23 @@ $(B)/tests/kernels_on_host/libcuda.so.1: tests/support/kernels_on_host/driver.cc
 # ---- programs -----------------------------------------------------------------------------------
 # -rdynamic: policies in shared objects use the program's own base functions. --whole-archive: also
 # those of them that the program itself does not call. The tests, a hundred programs, link faster by gold.
-LINK      = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS_$(VARIANT)) -rdynamic -o $@ $(filter %.o,$^)
+# What is linked appears whole under its name: a test that installs may link while another one runs the program.
+LINK      = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS_$(VARIANT)) -rdynamic -o $@.new $(filter %.o,$^)
+PUT       = @mv -f $@.new $@
 LINK_TEST = $(LINK) $(if $(shell command -v ld.gold),-fuse-ld=gold) $(LIB)
 
 $(B)/allocrig: $(call obj,$(wildcard bench/cli/*.c) $(if $(filter san,$(VARIANT)),tests/support/quick_asan.c))
 $(B)/bench/micro/instructions: $(call obj,bench/micro/instructions.c bench/micro/rig.c)
 $(B)/allocrig $(B)/bench/micro/instructions: $(LIB)
 	$(LINK) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
+	$(PUT)
 $(B)/bench/micro/harness: $(B)/bench/micro/harness.o $(LIB)
 	$(LINK) $(LIB) $(LIBS)
+	$(PUT)
 $(B)/bench/micro/micro: $(call obj,$(filter-out %/instructions.c %/harness.c,$(wildcard bench/micro/*.c)) \
         bench/micro/micro.cc) $(LIB)
-	$(Q)$(CXX) $(CXX_FLAGS) -o $@ $^ -lbenchmark $(LIBS)
+	$(Q)$(CXX) $(CXX_FLAGS) -o $@.new $^ -lbenchmark $(LIBS)
+	$(PUT)
 
 # cmocka passes a state to every test, also to those without one. `private`: the file of flags, which the
 # objects depend on, has the flags of all.
@@ -255,15 +263,19 @@ $(PROGRAMS)/main.o: $(PROGRAMS)/main.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(PROGRAMS)/all: $(PROGRAMS)/main.o $(TESTS:%=%.o) $(call obj,$(wildcard tests/support/*.c)) $(LIB)
 	$(LINK_TEST) -no-pie $(WRAPPED:%=-Wl,--wrap=%) -lcmocka $(LIBS)
+	$(PUT)
 $(TESTS): $(PROGRAMS)/all
 	@ln -sfn ../programs/all $@
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(VARIANT)),,$(B)/tests/fuzz/replay.o) $(LIB)
 	$(LINK_TEST) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) $(LIBS)
+	$(PUT)
 $(B)/tests/gpu/cells: $(call obj,$(wildcard tests/gpu/cells_*.c))
 $(B)/tests/gpu/%: $(B)/tests/gpu/%.o $(LIB)
 	$(LINK_TEST) $(LIBS)
+	$(PUT)
 $(B)/tests/record_program: $(B)/tests/support/record_program/program.o
 	$(LINK) -ldl -lpthread
+	$(PUT)
 
 # ---- tests --------------------------------------------------------------------------------------
 

@@ -35,6 +35,17 @@ check nothing_is_built_then [ ! -e "$TEST_TMP/build" ]
 make -s CC="$TEST_TMP/cc" B="$TEST_TMP/build" help >"$out" 2>"$err"
 check help_needs_no_library [ $? = 0 -a -s "$out" ]
 
+# A program is there while it is linked anew, because other tests run it.
+cat >"$TEST_TMP/cc" <<'END'
+#!/bin/bash
+case " $* " in *" -rdynamic "*) [ ! -x "$TEST_TMP/build/tests/record_program" ] || touch "$TEST_TMP/there" ;; esac
+exec cc "$@"
+END
+link() { make -s CC="$TEST_TMP/cc" B="$TEST_TMP/build" "$TEST_TMP/build/tests/record_program" >"$out" 2>"$err"; }
+check a_program_is_linked link
+touch "$TEST_TMP/build/tests/support/record_program/program.o"
+check it_is_linked_again eval "link && [ -e '$TEST_TMP/there' ]"
+
 # Policies that are not registered, have one name, or are shared objects.
 tree=$TEST_TMP/tree
 mkdir "$tree"
