@@ -18,8 +18,10 @@
 #     in a row (60), none of its processes uses or wants the processor or a disk and nothing is
 #     printed. An endless loop ends after TEST_CPU seconds (3600) of processor time. There is no
 #     limit on wall time, so a slow or busy machine fails no test.
-#  6. The output of each is kept in .build/test-logs; that of a failed one is printed too. The file
-#     `weights` there has the processor seconds of this run, in the form of tests/weights.
+#  6. The output of each is kept in .build/test-logs, until the next run. Of a failed one the names of
+#     the failed cases and the end are printed, and .build/failed-logs keeps its output until it fails
+#     again. The file `weights` in test-logs has the processor seconds of this run, in the form of
+#     tests/weights.
 #  7. The last line is `N passed, N failed, N skipped`. Exit status 1 when one failed.
 set -u
 [ "${1:-}" = --one ] || cd "$(dirname "$0")/.." || exit 2
@@ -28,6 +30,7 @@ poll=${TEST_POLL:-5}
 idle_limit=${TEST_IDLE:-60}
 cpu_limit=${TEST_CPU:-3600}
 logs=.build/test-logs
+failed_logs=.build/failed-logs
 kinds="property golden unit fuzz"
 # What a sanitizer finds ends a program with a status that no test expects, and says where it was.
 export ASAN_OPTIONS=handle_sigill=1:exitcode=99${ASAN_OPTIONS:+:$ASAN_OPTIONS}
@@ -102,6 +105,17 @@ watch() {
     status=hung
 }
 
+# show_failure LOG: the end of a log, after the failed cases that are before it
+show_failure() {
+    local lines end=60
+    lines=$(wc -l <"$1")
+    if [ "$lines" -gt $end ]; then
+        head -n $((lines - end)) "$1" | grep -aE '^(not ok |\[  FAILED  \])'
+        echo "... the last $end of $lines lines; all of them: $failed_logs/${1##*/}"
+    fi
+    tail -n $end "$1"
+}
+
 # run_one SET PATH PART: runs it, writes LOG and LOG.count, prints its line. PART is K/N or -.
 run_one() {
     local set=$1 path=$2 part=$3 name log status times seconds user system cpu_ms passed failed skipped cases fd session
@@ -153,8 +167,9 @@ run_one() {
     local verdict=ok
     [ "$failed" = 0 ] || verdict=FAILED
     if [ "$failed" != 0 ]; then
+        mkdir -p "$failed_logs" && cp "$log" "$failed_logs/"
         printf '%-7s %-8s %-36s %6.1f s  %s passed, %s failed, %s skipped\n%s\n' "$verdict" "$set" "$label" \
-            "$seconds" "$passed" "$failed" "$skipped" "$(tail -n 60 "$log" | sed 's/^/    /')"
+            "$seconds" "$passed" "$failed" "$skipped" "$(show_failure "$log" | sed 's/^/    /')"
     else
         printf '%-7s %-8s %-36s %6.1f s  %s passed%s\n' "$verdict" "$set" "$label" "$seconds" "$passed" \
             "$([ "$skipped" = 0 ] || echo ", $skipped skipped: $(grep -m 1 '^skip ' "$log")")"
@@ -173,7 +188,8 @@ usage() {
     echo 'usage: tests/run.sh [--quick] [--match REGEX] lint|VARIANT...'
     echo 'Runs the lints, or the tests of a build: release, san. Build it first: make tests, make VARIANT=san program tests.'
     echo '  --quick        without the long scripts, with a quarter of the random operations'
-    echo '  --match REGEX  only the tests whose path matches, such as property/test_random or cli/test_pages'
+    echo '  --match REGEX  only the tests whose path matches, such as property/test_random or cli/test_pages; paths are'
+    echo '                 as .build/release/tests/unit/test_size, tests/cli/test_pages.sh, tests/lint/format.sh'
 }
 while [ $# -gt 0 ]; do
     case $1 in
@@ -237,7 +253,7 @@ if [ -n "$python" ] && [ "$(head -c 2 "$python")" = '#!' ]; then
 fi
 plan=$logs/plan
 for set in "$@"; do list_set "$set"; done | grep -E "$match" | order >"$plan"
-[ -s "$plan" ] || echo "run.sh: no test of $* matches $match, or none is built" >&2
+[ -s "$plan" ] || echo "run.sh: no test of $* has a path that matches $match (tests/run.sh --help: what paths are), or none is built" >&2
 xargs -r -a "$plan" -P "$jobs" -L 1 "$0" --one
 
 expected=$(wc -l <"$plan")

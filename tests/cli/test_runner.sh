@@ -39,6 +39,14 @@ program silent 'echo "[ RUN      ] a"; echo "[       OK ] a"; echo "[ RUN      ]
 expect a_crash_has_failed "2 passed, 1 failed, 1 skipped" 1
 program silent 'echo "[ RUN      ] a"; echo "[       OK ] a"; exit 3'
 expect a_bad_status_has_failed "2 passed, 1 failed, 1 skipped" 1
+program silent 'echo "not ok early"; seq -f "ok %g" 100; echo "not ok late"'
+expect a_long_log_is_counted "101 passed, 2 failed, 1 skipped" 1
+shows an_early_failure_is_printed '^    not ok early$'
+check_once() { if [ "$(grep -c 'not ok late' <<<"$output")" = 1 ]; then echo "ok $1"; else echo "not ok $1"; fi; }
+check_once a_late_failure_is_printed_once
+program silent 'echo "ok 1"'
+expect a_mended_test_passes "2 passed, 0 failed, 1 skipped" 0
+if grep -qx 'not ok early' "$tree/.build/failed-logs/fake-unit-test_silent.log"; then echo "ok the_log_of_a_failure_is_kept"; else echo "not ok the_log_of_a_failure_is_kept"; fi
 rm "$tree/.build/fake/tests/unit/test_silent"
 program good 'echo "ok a"; echo "not ok b"; echo "skip c: no card"'
 printf '#!/bin/bash\necho "ok cli"\n' >"$tree/tests/cli/x.sh"
