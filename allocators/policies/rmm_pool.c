@@ -357,14 +357,15 @@ static void rmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 
 /* Any list can serve any stream: a stream then waits for another, but the host does not. Blocks
  * that a merge of lists would make are not counted. At the limit, wholly free device allocations
- * can be released and obtained again as one. */
+ * can be released and obtained again as one. Half of what the limit allows may be no multiple of
+ * 256 bytes, and a request is one. */
 static uint64_t rmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct rmm *self = (const struct rmm *)base;
     uint64_t largest = largest_of_all(self);
     uint64_t whole = base->totals.releasable_bytes;
     bool releases = effort >= AR_POLICY_EFFORT_TRIM && self->maximum_bytes && self->reclaim;
-    return releases && whole > largest ? whole : largest;
+    return ar_size_round_down(releases && whole > largest ? whole : largest, ALIGNMENT_BYTES);
 }
 
 static void rmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
