@@ -310,6 +310,17 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* A request of more than 1 MiB and less than 10 MiB needs a segment of 20 MiB, which the limit may
+ * not allow. */
+static uint64_t largest_after_release(const struct gmlake *self)
+{
+    uint64_t bytes = self->base.totals.releasable_bytes;
+    uint64_t kept_bytes = self->base.totals.reserved_bytes - bytes;
+    return bytes < GMLAKE_SMALL_BYTES || self->limit_bytes - kept_bytes >= segment_bytes(bytes)
+               ? bytes
+               : GMLAKE_SMALL_BYTES;
+}
+
 /* For the stream of the last request. Mapping can stitch all of its free large blocks. */
 static uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
@@ -327,7 +338,7 @@ static uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_eff
     bool stitches = self->values.defragment && self->values.defrag_level == 0;
     if (effort >= AR_POLICY_EFFORT_MAP && stitches && all >= self->values.frag_limit_bytes)
         best = larger(best, all);
-    return effort >= AR_POLICY_EFFORT_TRIM ? larger(best, base->totals.releasable_bytes) : best;
+    return effort >= AR_POLICY_EFFORT_TRIM ? larger(best, largest_after_release(self)) : best;
 }
 
 static bool gmlake_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
