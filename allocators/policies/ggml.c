@@ -576,7 +576,7 @@ static uint64_t ggml_servable(const struct ar_policy *base, enum ar_policy_effor
     last_pool(self, &largest_bytes, &free_bytes);
     if (self->kind == POOL_VMM || !self->retry || effort < AR_POLICY_EFFORT_TRIM)
         return largest_bytes;
-    uint64_t flushed_bytes = free_bytes - free_bytes / 21; /* 21 = 20 x 1.05 */
+    uint64_t flushed_bytes = free_bytes - (free_bytes + 20) / 21; /* 21 = 20 x 1.05 */
     return flushed_bytes > largest_bytes ? flushed_bytes : largest_bytes;
 }
 
