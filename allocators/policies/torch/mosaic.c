@@ -572,8 +572,9 @@ static bool is_short(const struct torch *self, uint32_t unmapped, uint64_t bytes
     return at[after].used && sum + (at[span->next].used ? 0 : at[span->next].bytes) <= bytes;
 }
 
-/* The largest request that is served after all free grains were released. The address space at the
- * end of the range decides nearly always. */
+/* The largest request that is served after all free grains were released. What lies behind a run
+ * counts only if the grains bridge it. The address space at the end of the range decides nearly
+ * always. */
 uint64_t torch_tight_servable(const struct torch *self, const struct torch_arena *arena)
 {
     uint64_t most_bytes = 0;
@@ -581,9 +582,12 @@ uint64_t torch_tight_servable(const struct torch *self, const struct torch_arena
         if (is_short(self, arena->unmapped[i], most_bytes))
             continue;
         struct run run = run_at(self, arena->unmapped[i], UINT64_MAX);
-        uint64_t bytes = mosaic_of(self)->free_grain_bytes + run.rest_bytes;
-        bytes = bytes < run.bytes ? bytes : run.bytes;
+        uint64_t bytes = mosaic_of(self)->free_grain_bytes;
+        if (bytes >= run.bytes - run.rest_bytes)
+            bytes = run.bytes;
+        else if (self->blocks[run.first].mapped)
+            bytes += self->spans.at[run.first].bytes - grain_bytes(self, run.first);
         most_bytes = bytes > most_bytes ? bytes : most_bytes;
     }
-    return most_bytes;
+    return most_bytes > TORCH_SMALL_BYTES ? most_bytes : 0; /* others are for the small pool */
 }
