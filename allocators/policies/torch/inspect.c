@@ -4,35 +4,49 @@
 
 #include "allocators/policies/torch/torch.h"
 
-/* Only blocks of the stream and pool of the last request can serve a request like it. The small
- * pool serves requests up to 1 MiB. */
-static uint64_t largest_usable(const struct torch *self)
+/* The largest request that is served from `small_bytes` of the small pool or `large_bytes` of the
+ * large one. A request of up to 1 MiB is for the small pool, however large the free blocks of the
+ * other are; with divisions so is one that is rounded to 1 MiB. */
+static uint64_t largest_of_pools(const struct torch *self, uint64_t small_bytes,
+                                 uint64_t large_bytes)
 {
-    uint64_t largest = 0;
-    for (int small = 0; small <= 1; small++) {
-        uint32_t index = self->last_arena[small];
-        if (index == UINT32_MAX)
-            continue;
-        const struct torch_arena *arena = self->arenas[index];
-        uint64_t bytes = ar_span_index_largest(&arena->index, self->spans.at);
-        if (small && bytes > TORCH_SMALL_BYTES)
-            bytes = TORCH_SMALL_BYTES;
-        if (bytes > largest)
-            largest = bytes;
+    if (small_bytes > TORCH_SMALL_BYTES)
+        small_bytes = TORCH_SMALL_BYTES;
+    if (self->settings.has_divisions) {
+        small_bytes = torch_largest_request(&self->settings, small_bytes);
+        large_bytes = torch_largest_request(&self->settings, large_bytes);
     }
-    return largest;
+    return large_bytes > TORCH_SMALL_BYTES ? large_bytes : small_bytes;
+}
+
+/* Only free blocks of the stream and pool of the last request can serve a request like it. */
+struct usable {
+    uint64_t largest_bytes;
+    uint64_t stranded_bytes; /* free bytes of all other streams and pools */
+};
+
+static inline struct usable usable_now(const struct torch *self)
+{
+    uint64_t largest_bytes[2] = {0};
+    uint64_t stranded_bytes = ar_policy_free_bytes(&self->base.totals);
+    for (int small = 0; small <= 1; small++) {
+        if (self->last_arena[small] == UINT32_MAX)
+            continue;
+        const struct torch_arena *arena = self->arenas[self->last_arena[small]];
+        largest_bytes[small] = ar_span_index_largest(&arena->index, self->spans.at);
+        stranded_bytes -= arena->free_bytes;
+    }
+    return (struct usable){largest_of_pools(self, largest_bytes[true], largest_bytes[false]),
+                           stranded_bytes};
 }
 
 void torch_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct torch *self = (const struct torch *)base;
     *out = (struct ar_policy_stats){.totals = self->base.totals};
-    out->largest_free_block_bytes = largest_usable(self);
-    uint64_t usable = 0;
-    for (int small = 0; small <= 1; small++)
-        if (self->last_arena[small] != UINT32_MAX)
-            usable += self->arenas[self->last_arena[small]]->free_bytes;
-    out->stranded_by_stream_bytes = ar_policy_free_bytes(&self->base.totals) - usable;
+    struct usable usable = usable_now(self);
+    out->largest_free_block_bytes = usable.largest_bytes;
+    out->stranded_by_stream_bytes = usable.stranded_bytes;
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->num_device_alloc;
@@ -161,10 +175,11 @@ bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t
     return true;
 }
 
-/* The longest run of free and pending blocks in the arenas of the last requests. */
+/* As usable_now when all pending blocks are free: from the longest runs of free and pending
+ * blocks. */
 static uint64_t largest_after_waiting(const struct torch *self)
 {
-    uint64_t largest = 0;
+    uint64_t longest_bytes[2] = {0};
     for (uint32_t i = 0; i < self->order_count; i++) {
         const struct torch_segment *segment = &self->segments[self->order[i]];
         const struct torch_arena *arena = self->arenas[segment->arena];
@@ -175,33 +190,65 @@ static uint64_t largest_after_waiting(const struct torch *self)
             bool usable =
                 self->blocks[b].mapped && (!self->spans.at[b].used || self->blocks[b].retired);
             run = usable ? run + self->spans.at[b].bytes : 0;
-            uint64_t bytes = arena->small && run > TORCH_SMALL_BYTES ? TORCH_SMALL_BYTES : run;
-            if (bytes > largest)
-                largest = bytes;
+            if (run > longest_bytes[arena->small])
+                longest_bytes[arena->small] = run;
         }
     }
-    return largest;
+    return largest_of_pools(self, longest_bytes[true], longest_bytes[false]);
+}
+
+/* The largest request of at most `most_bytes` for which a segment of at most `room_bytes` is
+ * enough. */
+static uint64_t largest_of_segment(const struct torch_settings *settings, uint64_t most_bytes,
+                                   uint64_t room_bytes)
+{
+    uint64_t whole_bytes = room_bytes / TORCH_ROUND_LARGE_BYTES * TORCH_ROUND_LARGE_BYTES;
+    uint64_t bytes = torch_largest_request(settings, whole_bytes);
+    bytes = bytes < most_bytes ? bytes : most_bytes;
+    if (torch_device_request(settings, torch_round(settings, bytes)) <= room_bytes)
+        return bytes;
+    return room_bytes < TORCH_SMALL_SEGMENT_BYTES ? 0 : TORCH_SMALL_BYTES;
+}
+
+/* Without a limit the policy does not know what it can obtain, and a segment of any size counts. */
+static uint64_t largest_after_release(const struct torch *self)
+{
+    uint64_t bytes = self->base.totals.releasable_bytes;
+    if (self->divides && self->last_arena[0] != UINT32_MAX)
+        return torch_tight_servable(self, self->arenas[self->last_arena[0]]);
+    if (!self->limited)
+        return self->settings.has_divisions ? torch_largest_request(&self->settings, bytes) : bytes;
+    uint64_t kept_bytes = self->base.totals.reserved_bytes - bytes;
+    uint64_t room_bytes = self->allowed_bytes > kept_bytes ? self->allowed_bytes - kept_bytes : 0;
+    bool is_near = room_bytes < bytes + self->settings.large_segment_bytes;
+    return self->settings.has_divisions || is_near
+               ? largest_of_segment(&self->settings, bytes, room_bytes)
+               : bytes;
+}
+
+void torch_room(const struct ar_policy *base, struct ar_policy_room *out)
+{
+    const struct torch *self = (const struct torch *)base;
+    struct usable usable = usable_now(self);
+    uint64_t waited_bytes =
+        base->totals.pending_bytes ? largest_after_waiting(self) : usable.largest_bytes;
+    uint64_t released_bytes = largest_after_release(self);
+    *out = (struct ar_policy_room){
+        .largest_free_block_bytes = usable.largest_bytes,
+        .stranded_by_stream_bytes = usable.stranded_bytes,
+        .servable_bytes = {[AR_POLICY_EFFORT_NONE] = usable.largest_bytes,
+                           [AR_POLICY_EFFORT_MAP] = usable.largest_bytes,
+                           [AR_POLICY_EFFORT_WAIT] = waited_bytes,
+                           [AR_POLICY_EFFORT_TRIM] =
+                               released_bytes > waited_bytes ? released_bytes : waited_bytes},
+    };
 }
 
 uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
-    const struct torch *self = (const struct torch *)base;
-    uint64_t bytes = largest_usable(self);
-    if (effort >= AR_POLICY_EFFORT_WAIT && self->base.totals.pending_bytes)
-        bytes = largest_after_waiting(self);
-    if (self->settings.has_divisions)
-        bytes = torch_largest_request(&self->settings, bytes);
-    if (effort < AR_POLICY_EFFORT_TRIM)
-        return bytes;
-    uint64_t released_bytes = self->base.totals.releasable_bytes;
-    if (self->divides && self->last_arena[0] != UINT32_MAX)
-        released_bytes = torch_tight_servable(self, self->arenas[self->last_arena[0]]);
-    if (self->settings.has_divisions) {
-        uint64_t together = released_bytes + ar_policy_rest(base, self->allowed_bytes);
-        together = torch_largest_request(&self->settings, together);
-        released_bytes = released_bytes < together ? released_bytes : together;
-    }
-    return released_bytes > bytes ? released_bytes : bytes;
+    struct ar_policy_room room;
+    torch_room(base, &room);
+    return room.servable_bytes[effort];
 }
 
 void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)

@@ -400,6 +400,7 @@ void torch_stats(const struct ar_policy *base, struct ar_policy_stats *out);
 void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
 enum ar_status torch_validate(const struct ar_policy *base, struct ar_error *error);
 uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effort);
+void torch_room(const struct ar_policy *base, struct ar_policy_room *out);
 void torch_reset_peaks(struct ar_policy *base);
 bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t name_bytes,
                   uint64_t *value);
