@@ -233,7 +233,7 @@ static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
     uint64_t grain = torch_grain_bytes(self, self->arenas[arena]);
     uint64_t mapped_bytes = bytes_to_map(self, self->arenas[arena], bytes, at[block].bytes);
     uint32_t first = (uint32_t)((at[block].address - segment->address) / grain);
-    /* PyTorch checks the limit for the request, not for its pages, and so passes it by part of one. */
+    /* PyTorch checks the limit for a request, not for its pages: it may pass it by part of one. */
     if (self->divides && self->limited &&
         self->base.totals.reserved_bytes + mapped_bytes > self->allowed_bytes)
         return false;
