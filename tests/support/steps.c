@@ -218,12 +218,12 @@ uint64_t steps_value(struct steps *s)
     return result < 0 ? (uint64_t)(int64_t)result : (uint64_t)result; /* 0 - 1 is the largest */
 }
 
-uint32_t steps_stream(struct steps *s)
+uint32_t steps_id(struct steps *s, const char *of)
 {
-    uint64_t stream = steps_value(s);
-    if (stream > UINT32_MAX)
-        steps_wrong(s, "%" PRIu64 " is no stream; the largest is %" PRIu32, stream, UINT32_MAX);
-    return (uint32_t)stream;
+    uint64_t id = steps_value(s);
+    if (id > UINT32_MAX)
+        steps_wrong(s, "%" PRIu64 " is no %s; the largest is %" PRIu32, id, of, UINT32_MAX);
+    return (uint32_t)id;
 }
 
 /* ---- fields of structs ----------------------------------------------------------------------- */

@@ -99,6 +99,7 @@ static void limits(struct steps *s)
 /* `kernel_ns OP -> NS` on the device; `kernel_ns none`: it knows no such times. */
 static void kernel_ns(struct steps *s)
 {
+    steps_need_device(s);
     if (steps_take(s, "none")) {
         assert_null(s->device->ops->kernel_op_ns);
         return;

@@ -300,6 +300,8 @@ static struct ar_policy_request read_request(struct steps *s)
                  {"no_split", AR_MEMPOOL_NO_SPLIT},
                  {"captured", AR_MEMPOOL_CAPTURED}};
     struct ar_policy_request request = {.bytes = steps_value(s)};
+    if (!request.bytes)
+        steps_wrong(s, "a request has at least 1 byte");
     while (!steps_at_end(s) && strncmp(s->at, "->", 2) != 0) {
         size_t i = 0;
         while (i < COUNT(pools) && !steps_take(s, pools[i].name))
@@ -307,11 +309,11 @@ static struct ar_policy_request read_request(struct steps *s)
         if (i < COUNT(pools))
             request.mempool |= pools[i].bits;
         else if (steps_take(s, "stream="))
-            request.stream = steps_stream(s);
+            request.stream = steps_id(s, "stream");
         else if (steps_take(s, "align="))
             request.alignment = steps_value(s);
         else if (steps_take(s, "pool="))
-            request.pool = (uint32_t)steps_value(s);
+            request.pool = steps_id(s, "pool");
         else if (steps_take(s, "may_fail"))
             request.may_fail = true;
         else if (steps_take(s, "upper"))
@@ -381,7 +383,7 @@ static void step_free(struct steps *s)
     while (!steps_at_end(s) && strncmp(s->at, "->", 2) != 0 && count < 8 && !has_stream) {
         has_stream = steps_take(s, "stream=");
         if (has_stream)
-            of = steps_stream(s);
+            of = steps_id(s, "stream");
         else
             things[count++] = steps_thing(s);
     }
@@ -399,7 +401,7 @@ static void called(struct steps *s, enum ar_status status)
 static void step_use(struct steps *s)
 {
     struct thing *thing = steps_thing(s);
-    called(s, ar_policy_use(s->policy, &thing->block, steps_stream(s)));
+    called(s, ar_policy_use(s->policy, &thing->block, steps_id(s, "stream")));
 }
 
 static void step_trim(struct steps *s)
@@ -455,13 +457,13 @@ static void step_setting(struct steps *s)
 
 static void step_sync(struct steps *s)
 {
-    s->device->ops->sync(s->device, steps_at_end(s) ? UINT32_MAX : steps_stream(s));
+    s->device->ops->sync(s->device, steps_at_end(s) ? UINT32_MAX : steps_id(s, "stream"));
 }
 
 static void step_handed_out(struct steps *s)
 {
     uint64_t address = steps_value(s), bytes = steps_value(s);
-    uint32_t to = steps_stream(s);
+    uint32_t to = steps_id(s, "stream");
     uint64_t event = steps_value(s);
     bool order = steps_take(s, "order");
     steps_answered(s, s->device->ops->handed_out(s->device, address, bytes, to, order, event));
@@ -496,12 +498,12 @@ static void step_segment_of(struct steps *s)
 MAKES(segment, ar_backing_segment_alloc(s->backing, bytes, &got))
 MAKES(reserve, ar_backing_reserve(s->backing, bytes, &got))
 MAKES(create, ar_backing_create(s->backing, bytes, &got))
-MAKES(pool_alloc, s->backing->ops->pool_alloc(s->backing, bytes, steps_stream(s), &got))
+MAKES(pool_alloc, s->backing->ops->pool_alloc(s->backing, bytes, steps_id(s, "stream"), &got))
 
 static void step_fence(struct steps *s)
 {
     struct thing *thing = steps_new(s);
-    thing->ticket = ar_backing_fence(s->backing, steps_stream(s));
+    thing->ticket = ar_backing_fence(s->backing, steps_id(s, "stream"));
     thing->value = thing->ticket.value;
 }
 
@@ -513,7 +515,7 @@ static void step_done(struct steps *s)
 
 static void step_order(struct steps *s)
 {
-    uint32_t waits = steps_stream(s);
+    uint32_t waits = steps_id(s, "stream");
     ar_backing_order(s->backing, waits, steps_thing(s)->ticket);
 }
 
@@ -545,8 +547,8 @@ static void read_numbers(struct steps *s, uint64_t *numbers, size_t count)
 
 /* Operations that are a call with numbers: name, how many, the call. */
 #define CALLS(X)                                                                                   \
-    X(end_pool, 1, ar_policy_end_pool(s->policy, (uint32_t)a[0]), check(s))                        \
-    X(delete_pool, 1, called(s, ar_policy_delete_pool(s->policy, (uint32_t)a[0])))                 \
+    X(end_pool, 0, ar_policy_end_pool(s->policy, steps_id(s, "pool")), check(s))                   \
+    X(delete_pool, 0, called(s, ar_policy_delete_pool(s->policy, steps_id(s, "pool"))))            \
     X(progress, 0, ar_policy_progress(s->policy), check(s))                                        \
     X(reset_peaks, 0, ar_policy_reset_peaks(s->policy))                                            \
     X(problem, 0, steps_is_text(s, ar_policy_problem(s->policy), false))                           \
@@ -592,6 +594,18 @@ static void read_numbers(struct steps *s, uint64_t *numbers, size_t count)
 CALLS(X)
 #undef X
 
+void steps_need_policy(const struct steps *s)
+{
+    if (!s->policy)
+        steps_wrong(s, "no policy is open; begin with: open SPEC on MEMORY");
+}
+
+void steps_need_device(const struct steps *s)
+{
+    if (!s->device)
+        steps_wrong(s, "there is no simulated device; begin with: device sim");
+}
+
 /* An operation needs what it is on. */
 static void check_needs(const struct steps *s, const char *name)
 {
@@ -605,10 +619,10 @@ static void check_needs(const struct steps *s, const char *name)
         "copy_in fence await order misuse done pool_open pool_alloc pool_free pool_trim ";
     char word[NAME + 2];
     snprintf(word, sizeof word, " %s ", name);
-    if (!s->policy && strstr(on_policy, word))
-        steps_wrong(s, "no policy is open; begin with: open SPEC on MEMORY");
-    if (!s->device && strstr(on_device, word))
-        steps_wrong(s, "there is no simulated device; begin with: device sim");
+    if (strstr(on_policy, word))
+        steps_need_policy(s);
+    if (strstr(on_device, word))
+        steps_need_device(s);
     if (!s->backing && strstr(on_backing, word))
         steps_wrong(s, "there is no memory; begin with: device sim, or: open SPEC on fake");
     if (strncmp(name, "pool_", 5) == 0 && !s->backing->ops->pool_open)

@@ -66,7 +66,7 @@ void steps_fork_run(struct steps *s, size_t from, size_t to)
 
 static struct stand_in_stream *stream(struct steps *s)
 {
-    return &child.streams[steps_stream(s) % COUNT(child.streams)];
+    return &child.streams[steps_id(s, "stream") % COUNT(child.streams)];
 }
 
 /* The words of a request or a free. */

@@ -67,7 +67,7 @@ void steps_until_arrow(struct steps *s, char *text, size_t room);
  * which is there, or is made. */
 long double steps_real(struct steps *s);
 uint64_t steps_value(struct steps *s);
-uint32_t steps_stream(struct steps *s);
+uint32_t steps_id(struct steps *s, const char *of); /* of a "stream" or "pool": 32 bits */
 struct thing *steps_thing(struct steps *s);
 struct thing *steps_new(struct steps *s);
 struct thing *steps_make(struct steps *s, const char *name);
@@ -88,6 +88,9 @@ void steps_is_text(struct steps *s, const char *got, bool whole);
 bool steps_figure(struct steps *s, const char *name, uint64_t *value);
 bool steps_operation(struct steps *s);
 void steps_close_rig(struct steps *s);
+/* The test fails if none is open. */
+void steps_need_policy(const struct steps *s);
+void steps_need_device(const struct steps *s);
 
 /* steps_card.c: a device over the stand-in for the driver, if both are built, else the case is
  * skipped. */

@@ -446,6 +446,7 @@ static void stream_step(struct ar_policy *policy)
 /* `request_stream`: 2000 requests and frees, always the same ones. */
 static void request_stream(struct steps *s)
 {
+    steps_need_policy(s);
     memset(&stream, 0, sizeof stream);
     stream.x = 12345;
     stream.hash = UINT64_C(0xcbf29ce484222325);

@@ -216,6 +216,8 @@ bool steps_twin_operation(struct steps *s)
         run(s);
     else if (steps_take(s, "study"))
         study(s);
+    else if (!last.has_text)
+        return false;
     else if (steps_take(s, "edit"))
         assert_ok(scenario_set_text(&last.text, steps_rest(s), &test_error));
     else if (steps_take(s, "tolerance"))
@@ -225,7 +227,7 @@ bool steps_twin_operation(struct steps *s)
     else if (steps_take(s, "printed"))
         printed(s);
     else
-        return last.has_text && text_operation(s);
+        return text_operation(s);
     return true;
 }
 
