@@ -79,6 +79,56 @@ static void read_listing(const struct message_text *text, struct message *self)
 
 /* ---- what else the text says ----------------------------------------------------------------- */
 
+/* Failures that often stand where memory was looked for. `crash`: of a program or its card. */
+static const struct failure {
+    const char *words, *text;
+    bool crash;
+} failures[] = {
+    {"illegalmemoryaccess", "an access to memory that is not the program's (compute-sanitizer)",
+     true},
+    {"illegal_address", "an access to memory that is not the program's (compute-sanitizer)", true},
+    {"memoryaccessfault", "an access to memory that is not the program's", true},
+    {"mmufault", "an access to memory that is not the program's", true},
+    {"segmentationfault", "an access to memory that is not the program's", true},
+    {"fallenoffthebus", "a GPU that was lost", true},
+    {"device_lost", "a GPU that was lost", true},
+    {"device_removed", "a GPU that was lost", true},
+    {"deviceremoved", "a GPU that was lost", true},
+    {"nvrm:xid", "an error of the GPU (Xid, see NVIDIA's list of them)", true},
+    {"eccerror", "an error of the GPU's memory cells (ECC)", true},
+    {"device-sideasserttriggered",
+     "an assertion that failed in a kernel (often an index out of range)", true},
+    {"launch_failed", "a kernel that failed", true},
+    {"launchfailure", "a kernel that failed", true},
+    {"toomanyresourcesrequestedforlaunch", "a kernel that needs too many registers", true},
+    {"launch_out_of_resources", "a kernel that needs too many registers", true},
+    {"nospaceleftondevice", "a disk or another file system that is full", false},
+    {"ephemeral-storage", "a disk that is full", false},
+    {"diskquotaexceeded", "a disk quota that is used up", false},
+    {"toomanyopenfiles", "a limit of open files (ulimit -n)", false},
+    {"instatictlsblock", "a library that was loaded too late for its thread-local storage", false},
+    {"gc(allocationfailure)", "a usual run of Java's garbage collector", false},
+    {"watchdogcaughtcollective", "a collective operation that took too long", false},
+    {"nocuda-capabledevice", "a CUDA device that was not found", false},
+    {"isinsufficientforcuda", "a driver that is older than the CUDA runtime", false},
+    {"sigterm", "a process that was told to end", false},
+    {"invalidargument", "a call that was refused for its arguments", false},
+    {"cublas_status_not_initialized",
+     "cuBLAS, which could not start: if the card was full, that "
+     "may be why",
+     false},
+};
+
+static const struct failure *failure_in(const struct message_text *text, bool crash)
+{
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+        if ((failures[i].crash || !crash) && message_text_has(text, failures[i].words))
+            return &failures[i];
+    return NULL;
+}
+
+#define NEAR_BEFORE 160
+
 static bool is_letter(char c)
 {
     return c >= 'a' && c <= 'z';
@@ -88,11 +138,11 @@ static bool is_letter(char c)
 static bool is_personal(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {
-        "i",      "if",       "i'm",     "i've",     "we",    "we're",     "our",     "ours",
-        "my",     "me",       "us",      "does",     "did",   "says",      "said",    "doesn't",
-        "didn't", "isn't",    "wasn't",  "should",   "would", "once",      "never",   "no",
-        "nor",    "when",     "whether", "consider", "might", "something", "because", "though",
-        "anyone", "although", "fixed",   "asserts"};
+        "i",      "if",     "i'm",      "i've",    "we",       "we're", "our",       "ours",
+        "my",     "me",     "us",       "does",    "did",      "says",  "said",      "doesn't",
+        "didn't", "isn't",  "wasn't",   "should",  "would",    "once",  "never",     "no",
+        "nor",    "prints", "when",     "whether", "consider", "might", "something", "because",
+        "though", "anyone", "although", "fixed",   "asserts"};
     if (!message_text_apart(text, at) && (at == 0 || is_letter(text->chars[at - 1])))
         return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -104,12 +154,21 @@ static bool is_personal(const struct message_text *text, size_t at)
     return false;
 }
 
-/* Whether the message is quoted and the sentence goes on: "oom-kill event" together with .. A
- * quote before a key (level=) or a bracket is one of a log. */
+static size_t find_quote(const struct message_text *text, size_t at, size_t end)
+{
+    const char *quote = at < end ? memchr(text->chars + at, '"', end - at) : NULL;
+    return quote ? (size_t)(quote - text->chars) + 1 : end;
+}
+
+/* Whether the message is quoted and the sentence goes on: "oom-kill event" together with .., or
+ * [WinError 1455] "The paging file .." is. A quote before a key (level=) or a bracket is one of a
+ * log. */
 static bool is_quoted_within(const struct message_text *text, size_t at, size_t end)
 {
-    const char *quote = memchr(text->chars + at, '"', end - at);
-    size_t next = quote ? (size_t)(quote - text->chars) + 1 : end, after = next;
+    size_t next = find_quote(text, at, end);
+    if (next <= at + 2 && message_text_apart(text, next - 1)) /* it begins here */
+        next = find_quote(text, next, end);
+    size_t after = next;
     while (after < text->count && is_letter(text->chars[after]) &&
            (after == next || !message_text_apart(text, after)))
         after++;
@@ -124,6 +183,15 @@ static bool is_told(const struct message_text *text, const struct message *self)
         if ((at < self->at || at >= self->end) && is_personal(text, at))
             return true;
     return text->chars[end] == '?' || is_quoted_within(text, self->end, end);
+}
+
+/* Whether the words before a message make it an example, or another person's. */
+static bool is_example(const struct message_text *text, const struct message *self)
+{
+    static const char words[] = "ifyousee|ifyouread|ifyouget|ifitsays|suppose|imagine|forexample|"
+                                "colleague|coworker|someoneelse|anotheruser";
+    size_t from = self->at > NEAR_BEFORE ? self->at - NEAR_BEFORE : 0;
+    return self->end && message_text_any(text, words, from, self->at);
 }
 
 #define NEAR_CHIP 400
@@ -143,16 +211,28 @@ static bool tells_of_oom(const struct message_text *text)
     return false;
 }
 
+/* Whether the program goes on: it takes other memory, or it is a test that wants the failure. */
+static bool goes_on(const struct message_text *text, const struct message *self)
+{
+    return (self->host && message_text_any(text, "fallingback|fallsback|fallback", self->at,
+                                           self->end + NEAR_BEFORE)) ||
+           (message_text_any(text, "passed|wasexpected", 0, text->count) &&
+            !message_text_any(text, "failed|error:process", 0, text->count));
+}
+
 /* What may make a sure answer wrong: words of a person, another failure, another try. */
 static void read_rest(const struct message_text *text, struct message *self)
 {
     static const char tries[] = "ignoringthischoice|autotun|rejected|skipping|skipped|tuner";
     size_t from = self->at > NEAR_CHIP ? self->at - NEAR_CHIP : 0;
+    self->goes_on = goes_on(text, self);
     if (self->on_chip)
-        self->may_fail |= message_text_any(text, tries, from, self->end + NEAR_CHIP);
+        self->goes_on = self->may_fail |=
+            self->goes_on || message_text_any(text, tries, from, self->end + NEAR_CHIP);
+    self->told = is_example(text, self);
     if (self->host && self->end && !self->indirect) {
-        self->told = is_told(text, self);
-        self->several = message_text_tells_of_card(text, self);
+        self->told |= is_told(text, self);
+        self->several = message_text_tells_of_card(text, self) || failure_in(text, true);
     }
     if (self->printed)
         self->several = message_text_any(text, "outofmem|out-of-mem|oomerror", 0, text->count) ||
@@ -187,51 +267,6 @@ static bool read_kinds(const struct message_text *text, struct message *self)
     return found;
 }
 
-/* What the text says, if it is another failure that often stands where memory was looked for. */
-static const char *other_failure(const struct message_text *text)
-{
-    static const struct {
-        const char *words, *text;
-    } others[] = {
-        {"illegalmemoryaccess",
-         "an access to memory that is not the program's (compute-sanitizer)"},
-        {"illegal_address", "an access to memory that is not the program's (compute-sanitizer)"},
-        {"memoryaccessfault", "an access to memory that is not the program's"},
-        {"mmufault", "an access to memory that is not the program's"},
-        {"segmentationfault", "an access to memory that is not the program's"},
-        {"fallenoffthebus", "a GPU that was lost"},
-        {"device_lost", "a GPU that was lost"},
-        {"device_removed", "a GPU that was lost"},
-        {"deviceremoved", "a GPU that was lost"},
-        {"nvrm:xid", "an error of the GPU (Xid, see NVIDIA's list of them)"},
-        {"eccerror", "an error of the GPU's memory cells (ECC)"},
-        {"device-sideasserttriggered",
-         "an assertion that failed in a kernel (often an index out of range)"},
-        {"launch_failed", "a kernel that failed"},
-        {"launchfailure", "a kernel that failed"},
-        {"toomanyresourcesrequestedforlaunch", "a kernel that needs too many registers"},
-        {"launch_out_of_resources", "a kernel that needs too many registers"},
-        {"nospaceleftondevice", "a disk or another file system that is full"},
-        {"ephemeral-storage", "a disk that is full"},
-        {"diskquotaexceeded", "a disk quota that is used up"},
-        {"toomanyopenfiles", "a limit of open files (ulimit -n)"},
-        {"instatictlsblock", "a library that was loaded too late for its thread-local storage"},
-        {"gc(allocationfailure)", "a usual run of Java's garbage collector"},
-        {"watchdogcaughtcollective", "a collective operation that took too long"},
-        {"nocuda-capabledevice", "a CUDA device that was not found"},
-        {"isinsufficientforcuda", "a driver that is older than the CUDA runtime"},
-        {"sigterm", "a process that was told to end"},
-        {"invalidargument", "a call that was refused for its arguments"},
-        {"cublas_status_not_initialized",
-         "cuBLAS, which could not start: if the card was full, that "
-         "may be why"},
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (message_text_has(text, others[i].words))
-            return others[i].text;
-    return NULL;
-}
-
 static enum ar_status read_text(const struct message_text *text, struct message *self,
                                 struct ar_error *error)
 {
@@ -245,10 +280,10 @@ static enum ar_status read_text(const struct message_text *text, struct message 
         return ar_invalid(error, "the text says that memory ran out, but not the size of the "
                                  "request; paste all of the message, from \"Tried to allocate\", "
                                  "\"trying to allocate\" or \"failed to allocate\" on");
-    const char *other = other_failure(text);
+    const struct failure *other = failure_in(text, false);
     if (other)
         return ar_invalid(error, "the text is about %s; it does not say that memory ran out",
-                          other);
+                          other->text);
     return ar_invalid(error, "the text holds no out-of-memory message of a known form; `allocrig "
                              "list messages` names them");
 }

@@ -187,6 +187,7 @@ struct message {
     unsigned causes[16];   /* how many of them have each cause, if more than one was judged */
     bool segment_asked;    /* the request is of a segment, not of a tensor */
     bool may_fail;         /* the message says that the program does not need it */
+    bool goes_on;          /* the text says that the program has done so */
     bool type_assumed;     /* a shape without a type: 4 bytes for each element */
     bool whole_limit;      /* the reserved part of the limit is not printed: all of it is assumed */
     bool no_figures_taken; /* impossible figures of processes were left out */

@@ -420,7 +420,7 @@ static enum message_cause judge(struct message *self)
     unsure(self, MESSAGE_REASON_INDIRECT, self->indirect);
     unsure(self, MESSAGE_REASON_TOLD, self->told);
     unsure(self, MESSAGE_REASON_SEVERAL, self->several || has_several_causes(self));
-    unsure(self, MESSAGE_REASON_SPARE, self->on_chip && self->may_fail);
+    unsure(self, MESSAGE_REASON_SPARE, self->goes_on);
     if (self->host)
         return MESSAGE_HOST;
     if (self->on_chip)

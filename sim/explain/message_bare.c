@@ -395,10 +395,11 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
 static bool is_feared(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {
-        "notrun",   "neverrun", "yourun",   "mayrun",   "canrun",      "mightrun",   "couldrun",
-        "wouldrun", "willrun",  "avoid",    "avoiding", "prevent",     "preventing", "if",
-        "unless",   "incase",   "incaseof", "whena",    "ratherthana", "insteadof",  "isnot",
-        "nota",     "isn't",    "wasnot",   "wasn't",   "thereisno"};
+        "notrun",      "neverrun",  "yourun",    "mayrun", "canrun",   "mightrun",
+        "couldrun",    "wouldrun",  "willrun",   "avoid",  "avoiding", "prevent",
+        "preventing",  "if",        "unless",    "incase", "incaseof", "whena",
+        "ratherthana", "insteadof", "isnot",     "nota",   "isn't",    "wasnot",
+        "wasn't",      "thereisno", "willnotbe", "canbe",  "couldbe"};
     static const char *const between[] = {"outof", "cuda",  "gpu", "device", "plain",
                                           "real",  "video", "the", "an",     "any"};
     for (size_t i = 0; i < sizeof between / sizeof *between; i++)
