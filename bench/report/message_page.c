@@ -36,6 +36,8 @@ static const char *figure_name(const struct message *message, enum message_figur
         return "needed by the program";
     if (message->block_limit && name == MESSAGE_FIGURE_LARGEST)
         return "the most in one request";
+    if (name == MESSAGE_FIGURE_OUTSIDE_POOL && !message->figures[MESSAGE_FIGURE_PROCESS].known)
+        return "outside of the pool";
     if (tpu || message->framework == MESSAGE_GGML)
         return message_figure_text(name);
     if (limit && name == MESSAGE_FIGURE_TOTAL)
@@ -289,6 +291,9 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
         strcmp(message->device, "MPS") != 0)
         print_segment(stream, message);
     print_limit(stream, message);
+    if (message->limit_passed)
+        say(stream, "The pool and the memory outside of it are together above the limit: it holds "
+                    "only when the pool asks for more.");
     print_remainder(stream, message);
     if (message->reasons & (1u << MESSAGE_REASON_POOL))
         say(stream,

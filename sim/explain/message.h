@@ -65,6 +65,7 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(INDIRECT, "the same words have other causes too")                                            \
     X(TOLD, "the words stand in a sentence, which may be about something else")                    \
     X(SEVERAL, "the text tells of another failure as well")                                        \
+    X(EARLIER, "the program printed figures of another moment")                                    \
     X(SPARE, "the program may go on without it")                                                   \
     X(CUT, "a number stands at the end of the text or of a line, and may be cut off")
 
@@ -190,6 +191,7 @@ struct message {
     bool goes_on;          /* the text says that the program has done so */
     bool type_assumed;     /* a shape without a type: 4 bytes for each element */
     bool whole_limit;      /* the reserved part of the limit is not printed: all of it is assumed */
+    bool earlier;          /* the program printed the statistics itself, before or afterwards */
     bool no_figures_taken; /* impossible figures of processes were left out */
     bool async_pool;       /* the driver's pool: what it has allocated is taken as its size */
     bool others_hidden;    /* other processes are listed, all with 0 bytes */
@@ -199,6 +201,7 @@ struct message {
     bool told;             /* the words stand in a sentence about something */
     bool several;          /* the text has words for a failure of another kind too */
     bool killed;           /* the text also says that a process was killed */
+    bool limit_passed;     /* the pool and the rest are above the limit of MPS */
     bool elsewhere;        /* not the card is full, but a part that the program made, or none */
     bool on_chip;          /* memory on the chip (vmem, shared memory) is too small for a program */
     bool block_limit;      /* the device has a limit on one request, and this one is above it */

@@ -133,14 +133,17 @@ static void find_contradictions(struct message *self)
     note(self, MESSAGE_ALLOCATED_ABOVE_RESERVED, exceeds(allocated, reserved));
     note(self, MESSAGE_LARGEST_FITS,
          largest->known && asked->known && exceeds(largest, asked) && !self->block_limit);
-    if (!self->card_told || self->contradictions || !total->known || mps)
+    if (self->contradictions || !total->known)
         return;
     struct message_figure sum = *figure_of(self, MESSAGE_FIGURE_FREE);
     const struct message_figure *own = process->known ? process : reserved;
-    const struct message_figure *others = figure_of(self, MESSAGE_FIGURE_OTHERS);
+    const struct message_figure *others =
+        figure_of(self, mps ? MESSAGE_FIGURE_OUTSIDE_POOL : MESSAGE_FIGURE_OTHERS);
     sum.bytes += (own->known ? own->bytes : 0) + (others->known ? others->bytes : 0);
     sum.coarse_bytes += own->coarse_bytes + others->coarse_bytes;
-    note(self, MESSAGE_SUM_ABOVE_TOTAL, exceeds(&sum, total));
+    sum.known |= own->known;
+    self->limit_passed = mps && exceeds(&sum, total);
+    note(self, MESSAGE_SUM_ABOVE_TOTAL, !mps && exceeds(&sum, total));
 }
 
 /* ---- the cause ------------------------------------------------------------------------------ */
@@ -491,6 +494,7 @@ void message_judge(struct message *self)
     unsure(self, MESSAGE_REASON_POOL, depends_on_pool(self));
     unsure(self, MESSAGE_REASON_CLOSE, self->close);
     unsure(self, MESSAGE_REASON_CONTRADICTION, self->contradictions);
+    unsure(self, MESSAGE_REASON_EARLIER, self->earlier);
     unsure(self, MESSAGE_REASON_ASSUMED, self->type_assumed);
     self->confidence = self->cause == MESSAGE_UNKNOWN ? MESSAGE_OPEN
                        : self->reasons                ? MESSAGE_LIKELY

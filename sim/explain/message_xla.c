@@ -5,7 +5,9 @@
  *     failure
  *   - OOM when allocating tensor with shape[A,B,..] and type T on ... by allocator GPU_0_bfc
  *   - Limit: N InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
- *   - total_region_allocated_bytes_: N memory_limit_: N available bytes: N     (the same dump)
+ *   - Total bytes in pool: N memory_limit_: N available bytes: N     (the same dump; older
+ *     versions call the first total_region_allocated_bytes_)
+ *   - {'bytes_in_use': N, 'bytes_limit': N, 'pool_bytes': N, ..}     (memory_stats() of JAX)
  *   - gpu_async_0 cuMemAllocAsync failed to allocate N bytes: ... Free memory/Total memory: N/N
  *   - RESOURCE_EXHAUSTED: Out of memory [while] trying to allocate N bytes | S
  *   - Out of memory allocating N bytes; Failed to allocate request for S (NB) on device ordinal N
@@ -200,6 +202,7 @@ static void read_card(const struct message_text *text, struct message *self)
     if (!message_pattern_read(text, "freememory/totalmemory:F/T", 0, text->count, 0, figures))
         return;
     figures[MESSAGE_FIGURE_ALLOWED] = limit;
+    figures[MESSAGE_FIGURE_ALLOWED].known &= limit.bytes > 0;
     self->card_told = self->async_pool = true;
 }
 
@@ -209,35 +212,46 @@ static void read_dump(const struct message_text *text, size_t from, size_t to, s
     struct message_figure *figures = self->figures;
     struct message_figure *largest = &figures[MESSAGE_FIGURE_LARGEST];
     (void)message_pattern_read(text,
-                               "memory_limit_:T|limit:T&total_region_allocated_bytes_:R&"
-                               "availablebytes:F&largestfreeblock:L",
+                               "memory_limit_:T|limit:T|bytes_limit\':T|bytes_limit\":T&"
+                               "total_region_allocated_bytes_:R|totalbytesinpool:R|pool_bytes\':R|"
+                               "pool_bytes\":R&availablebytes:F&largestfreeblock:L&maxinuse:K|"
+                               "peak_bytes_in_use\':K|peak_bytes_in_use\":K",
                                from, to, 0, figures);
     (void)message_pattern_read(text, "preallocatedtempallocation:M", 0, text->count, 0, figures);
     read_in_use(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
     if (!figures[MESSAGE_FIGURE_ALLOCATED].known)
-        (void)message_pattern_read(text, "sumtotalofin-usechunks:P", from, to, 0, figures);
+        (void)message_pattern_read(text,
+                                   "sumtotalofin-usechunks:P|\'bytes_in_use\':P|"
+                                   "\"bytes_in_use\":P",
+                                   from, to, 0, figures);
+    self->earlier = message_text_any(text, "bytes_limit\'|bytes_limit\"", from, to);
     read_card(text, self);
     largest->known &= largest->bytes > 0; /* 0 is printed if it was not computed */
 }
 
-/* If the dump does not contain the reserved bytes, all of the limit is assumed, as by default. */
+static struct message_figure rest_of(const struct message_figure *limit,
+                                     const struct message_figure *part)
+{
+    struct message_figure rest = exact(limit->bytes > part->bytes ? limit->bytes - part->bytes : 0);
+    rest.derived = true;
+    return rest;
+}
+
+/* Of what is reserved and what is not, the dump may have one: they make up the limit. If it has
+ * neither, all of the limit is assumed to be reserved, as by default. */
 static void fill_dump(struct message *self)
 {
     struct message_figure *figures = self->figures;
     if (!figures[MESSAGE_FIGURE_TOTAL].known || !figures[MESSAGE_FIGURE_ALLOCATED].known ||
         self->card_told)
         return;
-    if (!figures[MESSAGE_FIGURE_RESERVED].known) {
-        figures[MESSAGE_FIGURE_RESERVED] = exact(figures[MESSAGE_FIGURE_TOTAL].bytes);
-        figures[MESSAGE_FIGURE_RESERVED].derived = true;
-        self->whole_limit = true;
-    }
-    if (!figures[MESSAGE_FIGURE_FREE].known) {
-        uint64_t total = figures[MESSAGE_FIGURE_TOTAL].bytes;
-        uint64_t reserved = figures[MESSAGE_FIGURE_RESERVED].bytes;
-        figures[MESSAGE_FIGURE_FREE] = exact(total > reserved ? total - reserved : 0);
-        figures[MESSAGE_FIGURE_FREE].derived = true;
-    }
+    struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
+    struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
+    self->whole_limit = !reserved->known && !available->known;
+    if (!reserved->known)
+        *reserved = rest_of(&figures[MESSAGE_FIGURE_TOTAL], available);
+    if (!available->known)
+        *available = rest_of(&figures[MESSAGE_FIGURE_TOTAL], reserved);
 }
 
 /* "device:GPU:N with S memory": TensorFlow takes what is free at its start. */

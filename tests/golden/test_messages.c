@@ -59,6 +59,30 @@ static bool is_one_of(const char *list, const char *word)
     return false;
 }
 
+/* What is shown makes up no more than the total, or the page says that it does. */
+static void check_sums(const struct row *row, const char *form, const struct message *message)
+{
+    static const enum message_figure_name parts[] = {MESSAGE_FIGURE_FREE, MESSAGE_FIGURE_OTHERS,
+                                                     MESSAGE_FIGURE_REMAINDER,
+                                                     MESSAGE_FIGURE_OUTSIDE_POOL};
+    const struct message_figure *figures = message->figures, *part;
+    const struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
+    const struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
+    struct message_figure sum = *reserved;
+    if (!total->known || message->contradictions || message->limit_passed)
+        return;
+    if (!reserved->known)
+        sum = figures[MESSAGE_FIGURE_ALLOCATED];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        part = &figures[parts[i]];
+        sum.bytes += part->known ? part->bytes : 0;
+        sum.coarse_bytes += part->coarse_bytes;
+    }
+    if (sum.bytes > total->bytes + total->coarse_bytes + sum.coarse_bytes)
+        fail_msg("%s, %s: the parts are together %" PRIu64 " of %" PRIu64 " bytes", row->file, form,
+                 sum.bytes, total->bytes);
+}
+
 static void check(const struct row *row, const char *form, const char *text)
 {
     struct message message;
@@ -78,6 +102,7 @@ static void check(const struct row *row, const char *form, const char *text)
                  row->confidence);
     if (row->asked_bytes)
         assert_in_range(asked->bytes, row->asked_bytes - 1, row->asked_bytes + 1);
+    check_sums(row, form, &message);
 }
 
 /* Writes the text with a prefix at each line, as a log does. */
