@@ -159,6 +159,8 @@ refuses capacity_without_a_name 2 "$nameless file for --json" capacity -w "$tmp/
 refuses tenants_without_a_name 2 "$nameless file for --csv" tenants "$tmp/in.ini" --csv ''
 refuses nothing_to_append 2 ': cannot be read' history "$tmp/in.jsonl" --append ''
 refuses a_file_that_fails_to_read 2 '/proc/self/mem: cannot be read: Input/output error' inspect /proc/self/mem
+printf '\200\020}.' >"$tmp/later.pickle"
+refuses a_pickle_of_a_later_protocol 2 'protocol 16 is unknown; 0 to 5 can be read' inspect "$tmp/later.pickle"
 refuses trace_under_a_device 2 'is the same on every device; leave -d out' gen sawtooth -o "$tmp/x.trace" -d nonsense
 
 # Files without end, and pipes that nobody writes to.
