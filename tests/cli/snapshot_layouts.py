@@ -193,6 +193,10 @@ allocrig("convert", marks.name, path("marks.pickle"))
 wanted, got = events(marks.name), events(path("marks.pickle"))
 check("marks_of_every_kind_come_back", [] if got[:len(wanted)] == wanted and got[len(wanted)].startswith("!,final") else got)
 
+with open(path("marks.pickle"), "rb") as file:
+    noted = [entry for entry in pickle.load(file)["device_traces"][0] if entry["user_metadata"]]
+check("an_annotation_is_of_no_line", [entry for entry in noted if entry["frames"]] if noted else ["none"])
+
 # ---- long ones -------------------------------------------------------------------------------------------------------
 
 
