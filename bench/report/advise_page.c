@@ -29,9 +29,7 @@ static bool is_long(const struct advise_row *row)
            SENTENCE_WIDTH; /* indented, and with a mark after it */
 }
 
-/* In a sentence: a setting longer than a line has its name of the table; its text is in "To
- * set". */
-static const char *name_of(const struct advise_row *row)
+const char *advise_page_brief(const struct advise_row *row)
 {
     return is_long(row) ? row->candidate.spec : advise_page_setting(row);
 }
@@ -294,7 +292,7 @@ static bool print_sensitivity(FILE *stream, const struct advise_page *page, cons
     if (unsure->at.sensitivity == TRIAL_UNTIMED) /* it comes last: all others fail */
         snprintf(line, sizeof line,
                  "No setting fits in %s, except perhaps %s, of which it cannot be told (? below).",
-                 capacity, name_of(unsure));
+                 capacity, advise_page_brief(unsure));
     else
         snprintf(line, sizeof line, "Whether it fits in %s cannot be told, see ? below.", capacity);
     add_others(line, sizeof line, page);
@@ -318,9 +316,9 @@ static void print_nothing_fits(FILE *stream, const struct advise_page *page, con
     }
     if (least)
         snprintf(line, sizeof line, "No setting fits in %s: the least is %s, with %s.", capacity,
-                 AR_SIZE_UP(least->safe_bytes), name_of(least));
+                 AR_SIZE_UP(least->safe_bytes), advise_page_brief(least));
     if (least && allocator != least)
-        text_add(line, sizeof line, " With %s it is %s.", name_of(allocator),
+        text_add(line, sizeof line, " With %s it is %s.", advise_page_brief(allocator),
                  AR_SIZE_UP(allocator->safe_bytes));
     if (!least && result->own_count)
         snprintf(line, sizeof line, "No setting fits in %s.", capacity);
@@ -373,9 +371,10 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
                  100 * (best->at.slowdown - 1));
     const char *fits = result->complete ? "Fits" : "What is recorded fits";
     if (best == given)
-        say(stream, "%s in %s as it is (%s)%s.", fits, capacity, name_of(best), slow);
+        say(stream, "%s in %s as it is (%s)%s.", fits, capacity, advise_page_brief(best), slow);
     else
-        say(stream, "%s in %s with %s%s; as recorded it %s.", fits, capacity, name_of(best), slow,
+        say(stream, "%s in %s with %s%s; as recorded it %s.", fits, capacity,
+            advise_page_brief(best), slow,
             given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
                                                          : "does not");
     if (is_passed_over(result, best))
@@ -390,7 +389,7 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
     const struct advise_row *least = least_of(result, false);
     if (least && least->rank != best->rank && best->safe_bytes > least->safe_bytes) {
         say(stream, "Least memory%s: %s, with %s.", result->complete ? "" : " for what is recorded",
-            AR_SIZE_UP(least->safe_bytes), name_of(least));
+            AR_SIZE_UP(least->safe_bytes), advise_page_brief(least));
     }
     print_room(stream, result, best);
     if (result->complete || result->step.bytes != result->peak.bytes) /* else it is above */

@@ -30,23 +30,81 @@ static uint64_t most_reserved(const struct fits_page *page)
     return page->spread.most_bytes + ar_size_round_up(page->notes->more_bytes, 2 * AR_MIB);
 }
 
-/* That it cannot be told is the word of `advise`; so is that all above the safe bytes pass. */
-static enum advise_fit row_fit(const struct fits_page *page, const struct advise_row *row)
-{
-    if (row->at.begun && row->at.sensitivity)
-        return ADVISE_UNSURE;
-    return row->safe_bytes && row->safe_bytes <= page->advice->capacity_bytes ? ADVISE_FITS
-                                                                              : ADVISE_FITS_NOT;
-}
-
 bool fits_page_fits(const struct fits_page *page)
 {
     const struct advise_row *rows[FITS_ROWS_MOST];
     size_t count = fits_rows(page->advice, rows);
     for (size_t i = 0; i < count; i++)
-        if (row_fit(page, rows[i]) != ADVISE_FITS_NOT)
+        if (fits_row_fit(page->advice, rows[i]) != ADVISE_FITS_NOT)
             return true;
     return false;
+}
+
+/* What the page says in words: the program's own setting, and another one. */
+struct answer {
+    const struct advise_row *own;
+    enum advise_fit own_fit, best_fit;
+    const struct advise_row *best; /* to set: the first that fits; else the first for which that
+                                      cannot be told; else the one that needs least. NULL: none is
+                                      better than the program's own */
+};
+
+static struct answer answer_of(const struct fits_page *page)
+{
+    const struct advise_row *rows[FITS_ROWS_MOST];
+    size_t count = fits_rows(page->advice, rows);
+    struct answer answer = {.own = rows[0],
+                            .own_fit = fits_row_fit(page->advice, rows[0]),
+                            .best_fit = ADVISE_FITS_NOT};
+    for (size_t i = 1; i < count; i++) {
+        enum advise_fit fit = fits_row_fit(page->advice, rows[i]);
+        const struct advise_row *best = answer.best;
+        if (rows[i]->candidate.keys &&
+            (!best || (fit == ADVISE_FITS_NOT && answer.best_fit == ADVISE_FITS_NOT &&
+                       rows[i]->safe_bytes < best->safe_bytes))) {
+            answer.best = rows[i];
+            answer.best_fit = fit;
+        }
+    }
+    return answer;
+}
+
+/* "needs 24.38 GiB, and the card has 23.00 GiB" */
+static const char *shortage(const struct fits_page *page, const struct advise_row *row,
+                            char text[96])
+{
+    if (row->safe_bytes)
+        snprintf(text, 96, "needs %s", AR_SIZE_UP(row->safe_bytes));
+    else
+        snprintf(text, 96, "needs more than %s", AR_SIZE(page->advice->peak.bytes));
+    text_add(text, 96, ", and the card has %s", AR_SIZE(page->advice->capacity_bytes));
+    return text;
+}
+
+static void print_verdict(FILE *stream, const struct fits_page *page)
+{
+    const struct answer answer = answer_of(page);
+    const char *card = page->advice->profile[0] ? page->advice->profile : "the card";
+    const char *fits = page->info->complete ? "Fits" : "The part before its end fits";
+    const char *setting = answer.best ? advise_page_brief(answer.best) : "";
+    char lack[96];
+    if (answer.own_fit == ADVISE_FITS)
+        say(stream, "%s on %s %s%s.", fits, card,
+            answer.own->candidate.given ? "as it is" : "under ",
+            answer.own->candidate.given ? "" : advise_page_brief(answer.own));
+    else if (answer.best_fit == ADVISE_FITS)
+        say(stream, "%s on %s with %s; as it is it %s.", fits, card, setting,
+            answer.own_fit == ADVISE_UNSURE ? "may or may not, see ? below"
+                                            : shortage(page, answer.own, lack));
+    else if (answer.own_fit == ADVISE_UNSURE)
+        say(stream, "Whether it fits on %s cannot be told, see ? below.", card);
+    else if (answer.best_fit == ADVISE_UNSURE)
+        say(stream, "Does not fit on %s as it is: it %s. With %s it may or may not, see ? below.",
+            card, shortage(page, answer.own, lack), setting);
+    else
+        say(stream, "Does not fit on %s under any setting of the allocator: %s%sit %s.", card,
+            answer.best ? "with " : "", answer.best ? setting : "",
+            shortage(page, answer.best ? answer.best : answer.own, lack));
 }
 
 static void print_head(FILE *stream, const struct fits_page *page)
@@ -62,6 +120,7 @@ static void print_head(FILE *stream, const struct fits_page *page)
         page->notes->traced ? "traced" : "recorded",
         info->card[0] ? info->card : "a card that is not known",
         info->recorder[0] ? info->recorder : "allocator not known", info->allocs);
+    print_verdict(stream, page);
     if (!info->complete)
         say(stream, "The program ended early: this is about the part before that.");
     say(stream, "Live peak %s%s. Usable memory of %s: %s.", AR_SIZE(page->advice->peak.bytes), step,
@@ -72,6 +131,32 @@ static void print_head(FILE *stream, const struct fits_page *page)
 static void bytes_cell(struct table *table, uint64_t bytes)
 {
     table_number(table, bytes != 0, 1, (double)bytes / (double)AR_MIB);
+}
+
+/* The setting to copy. */
+static void print_setting(FILE *stream, const struct fits_page *page)
+{
+    const struct answer answer = answer_of(page);
+    const double uncertain = 100 * page->advice->uncertainty;
+    if (answer.best) {
+        sentence_copied(stream,
+                        answer.own_fit == ADVISE_FITS      ? "To need less (it fits as it is): "
+                        : answer.best_fit == ADVISE_FITS   ? "Suggested: "
+                        : answer.best_fit == ADVISE_UNSURE ? "To try (see ? above): "
+                                                           : "Least memory, not enough here: ",
+                        advise_page_setting(answer.best));
+        if (answer.best->needs.major)
+            say(stream, "It needs PyTorch %u.%u.", answer.best->needs.major,
+                answer.best->needs.minor);
+        say(stream,
+            "Needs within %.2f %% count as equal: of these, the setting with the fewest keys is "
+            "first.",
+            uncertain);
+    } else if (answer.own->candidate.own)
+        say(stream,
+            "No other setting of the allocator needs less, by more than the uncertainty of %.2f "
+            "%%.",
+            uncertain);
 }
 
 static enum ar_status print_rows(FILE *stream, const struct fits_page *page, struct ar_error *error)
@@ -86,7 +171,7 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
         advise_page_name(rows[i], name, sizeof name);
         bytes_cell(table, rows[i]->alone.passed ? rows[i]->alone.peak_reserved_bytes : 0);
         bytes_cell(table, rows[i]->safe_bytes);
-        table_cell(table, "%s", advise_page_fit(row_fit(page, rows[i])));
+        table_cell(table, "%s", advise_page_fit(fits_row_fit(page->advice, rows[i])));
         table_cell(table, "%s",
                    fits_smallest_card(rows[i]->safe_bytes, &card) ? card.name : "none");
         table_cell(table, "%s", set ? name : advise_page_setting(rows[i]));
@@ -95,30 +180,13 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
     enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     say(stream,
         "reserved: the peak with all of the card; safe: the least capacity from which on "
-        "it runs to its end; smallest card: the least of `list devices` that serves it, "
-        "without the context of a process (531 MiB, as on an H100; `twin` takes less for a card "
-        "with fewer threads).");
+        "it runs to its end; smallest card: of `list devices`, the smallest whose memory without "
+        "the context of a process (531 MiB) is at least `safe`.");
     advise_page_unsure(stream, page->advice);
     if (page->advice->has_outside)
         say(stream,
             "safe also counts memory outside of the allocator, such as NCCL's; reserved does not.");
-    size_t best = 1;
-    while (best < count && !rows[best]->candidate.keys)
-        best++;
-    if (best < count) {
-        sentence_copied(stream, "Suggested: ", advise_page_setting(rows[best]));
-        if (rows[best]->needs.major)
-            say(stream, "It needs PyTorch %u.%u.", rows[best]->needs.major,
-                rows[best]->needs.minor);
-        say(stream,
-            "That is the first by the ranks of `advise`: needs that differ by at most %.2f %% "
-            "have the same rank; of these, fewer keys come first, then what is recommended.",
-            100 * page->advice->uncertainty);
-    } else if (rows[0]->candidate.own)
-        say(stream,
-            "No other setting of the allocator needs less, by more than the uncertainty of %.2f "
-            "%%.",
-            100 * page->advice->uncertainty);
+    print_setting(stream, page);
     return status;
 }
 
@@ -246,11 +314,10 @@ static void print_assumed(FILE *stream, const struct fits_page *page)
                                      .frees = page->frees,
                                      .result = page->advice,
                                      .source = page->source};
-    if (!page->notes->traced)
-        advise_page_sure(stream, &same);
-    say(stream,
-        "Assumed: frees %s, host %s, segments where the driver of a card places them. `advise "
-        "--host %s` assumes the same; `capacity` has rising addresses.",
+    if (page->notes->traced) /* the manual says what is assumed of all of these */
+        return;
+    advise_page_sure(stream, &same);
+    say(stream, "Assumed: frees %s, host %s. `advise --host %s` assumes the same.",
         replay_frees_name(page->frees), replay_host_name(page->host), replay_host_name(page->host));
 }
 
@@ -314,8 +381,8 @@ static void write_rows(struct json_writer *json, const struct fits_page *page)
         json_put_some(json, "peak_reserved_bytes",
                       rows[i]->alone.passed ? rows[i]->alone.peak_reserved_bytes : 0);
         json_put_some(json, "safe_bytes", rows[i]->safe_bytes);
-        json_put_bool(json, "fits", row_fit(page, rows[i]) == ADVISE_FITS);
-        json_put_bool(json, "certain", row_fit(page, rows[i]) != ADVISE_UNSURE);
+        json_put_bool(json, "fits", fits_row_fit(page->advice, rows[i]) == ADVISE_FITS);
+        json_put_bool(json, "certain", fits_row_fit(page->advice, rows[i]) != ADVISE_UNSURE);
         json_put_text(json, "smallest_card",
                       fits_smallest_card(rows[i]->safe_bytes, &card) ? card.name : NULL);
         json_end_object(json);

@@ -80,7 +80,9 @@ enum ar_status tries_find(struct trace_source *trace, struct tries *out, struct 
 void tries_close(struct tries *self);
 
 /* The live blocks at the live peak, and the live peak at other batch sizes. */
-#define HOLDERS_MOST 5
+#define HOLDERS_MOST 10   /* named; more only if equally large ones follow */
+#define HOLDERS_ROOM 20   /* for those */
+#define HOLDERS_REST 0.10 /* of the peak; the rest is smaller if so many are not needed */
 
 /* The blocks of one tag; without tags, the blocks of one size. If the trace has lines of the
  * program (key `at`, of the tracer), the blocks of one line and tag, and parts of the tag that are
@@ -97,7 +99,7 @@ struct holders {
     uint64_t bytes, event, blocks;
     uint64_t late_bytes;  /* the largest block whose free completed later than requested; 0: none */
     uint64_t step, steps; /* the step of the peak, from 1; the number of steps, 0: not marked */
-    struct holder at[HOLDERS_MOST]; /* descending */
+    struct holder at[HOLDERS_ROOM]; /* descending */
     size_t count;
 };
 

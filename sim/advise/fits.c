@@ -109,8 +109,31 @@ static bool is_better(const struct advise_result *advice, const struct advise_ro
                                        advice->capacity_bytes < own->safe_bytes)));
 }
 
+enum advise_fit fits_row_fit(const struct advise_result *advice, const struct advise_row *row)
+{
+    if (row->at.begun && row->at.sensitivity)
+        return ADVISE_UNSURE;
+    return row->safe_bytes && row->safe_bytes <= advice->capacity_bytes ? ADVISE_FITS
+                                                                        : ADVISE_FITS_NOT;
+}
+
+/* Whether another value of the same key has a row already, with the same figures. */
+static bool is_repeated(const struct advise_row *row, const struct advise_row *const *rows,
+                        size_t count)
+{
+    size_t key = strcspn(row->candidate.spec, "=");
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(rows[i]->candidate.spec, row->candidate.spec, key + 1) == 0 &&
+            rows[i]->safe_bytes == row->safe_bytes &&
+            rows[i]->alone.peak_reserved_bytes == row->alone.peak_reserved_bytes)
+            return true;
+    return false;
+}
+
 size_t fits_rows(const struct advise_result *advice, const struct advise_row *rows[FITS_ROWS_MOST])
 {
+    /* Needs of one rank are equal within the uncertainty: some may fit and others not. */
+    static const enum advise_fit order[] = {ADVISE_FITS, ADVISE_UNSURE, ADVISE_FITS_NOT};
     const struct advise_row *own = advise_given(advice);
     size_t count = 0;
     if (!own) /* no framework: the best policy */
@@ -121,9 +144,12 @@ size_t fits_rows(const struct advise_result *advice, const struct advise_row *ro
         if (!advice->rows[i].candidate.keys && !advice->rows[i].candidate.text[0])
             rows[count++] = &advice->rows[i];
     size_t most = count + 3;
-    for (size_t i = 0; own && i < advice->own_count && count < most; i++)
-        if (is_better(advice, &advice->rows[i], own))
-            rows[count++] = &advice->rows[i];
+    for (size_t fit = 0; own && fit < sizeof order / sizeof *order; fit++)
+        for (size_t i = 0; i < advice->own_count && count < most; i++)
+            if (is_better(advice, &advice->rows[i], own) &&
+                fits_row_fit(advice, &advice->rows[i]) == order[fit] &&
+                !is_repeated(&advice->rows[i], rows, count))
+                rows[count++] = &advice->rows[i];
     return count;
 }
 

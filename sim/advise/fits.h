@@ -55,8 +55,13 @@ void fits_notes_close(struct fits_notes *self);
 
 #define FITS_ROWS_MOST 5
 
+/* Whether a row fits. That it cannot be told is the word of `advise`; so is that all above the safe
+ * bytes pass. */
+enum advise_fit fits_row_fit(const struct advise_result *advice, const struct advise_row *row);
+
 /* The rows of the page: the program's own setting, the defaults if these are others, and the best
- * three that need less. Returns their number. */
+ * three that need less, those that fit first. Of several values of a key that make no difference
+ * the first. Returns their number. */
 size_t fits_rows(const struct advise_result *advice, const struct advise_row *rows[FITS_ROWS_MOST]);
 
 /* The NVIDIA card of the built-in profiles with the least memory that serves a safe capacity.

@@ -135,9 +135,9 @@ static void insert(struct holders *out, const struct holder *holder)
     size_t at = out->count;
     while (at > 0 && out->at[at - 1].bytes < holder->bytes)
         at--;
-    if (at == HOLDERS_MOST)
+    if (at == HOLDERS_ROOM)
         return;
-    if (out->count < HOLDERS_MOST)
+    if (out->count < HOLDERS_ROOM)
         out->count++;
     memmove(&out->at[at + 1], &out->at[at], (out->count - 1 - at) * sizeof *out->at);
     out->at[at] = *holder;
@@ -164,6 +164,20 @@ static void group(const struct named_block *blocks, size_t count, struct holders
         insert(out, &now);
 }
 
+/* Drops what is not worth a row. */
+static void keep_largest(struct holders *out)
+{
+    double rest = (double)out->bytes;
+    size_t kept = 0;
+    for (; kept < out->count; kept++) {
+        bool tied = kept && out->at[kept].bytes == out->at[kept - 1].bytes;
+        if (!tied && (kept >= HOLDERS_MOST || rest < HOLDERS_REST * (double)out->bytes))
+            break;
+        rest -= (double)out->at[kept].bytes;
+    }
+    out->count = kept;
+}
+
 static enum ar_status name(const struct live *live, struct holders *out, struct ar_error *error)
 {
     size_t count = 0;
@@ -175,6 +189,7 @@ static enum ar_status name(const struct live *live, struct holders *out, struct 
     qsort(blocks, count, sizeof *blocks, compare_blocks);
     out->blocks = count;
     group(blocks, count, out);
+    keep_largest(out);
     free(blocks);
     return AR_OK;
 }

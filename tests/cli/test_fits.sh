@@ -28,11 +28,15 @@ run fits --json "$TEST_TMP/out.json" -- python3 "$program"
 check it_answers [ "$status" = 0 ]
 check the_page_is_narrow narrow
 check the_page_fits_a_screen [ "$(wc -l <"$out")" -le 40 ]
+check the_verdict_is_first [ "$(sed -n 2p "$out")" = 'Fits on h100 as it is.' ]
 check the_live_peak says '^Live peak 456\.1 MiB, in step 1 of 4\. Usable memory of h100: 78\.66 GiB\.'
 check reserved_and_safe_under_the_default grep -qE '^ +490\.0 +470\.0 +yes +l4 +the default settings of PyTorch$' "$out"
 check and_under_the_best grep -qE '^ +460\.0 +460\.0 +yes +l4 +expandable_segments=true$' "$out"
 check no_setting_that_needs_more not grep -q roundup "$out"
-check what_to_set grep -q '^Suggested: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+check what_to_set_for_less grep -qA1 '^To need less (it fits as it is):' "$out"
+check in_one_line grep -q '^PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+check no_need_of_a_setting not says '^Suggested'
+check no_two_values_of_a_key_with_one_effect [ "$(grep -E '^ +[0-9.]+ +[0-9.]+ +(yes|no) ' "$out" | sed 's/=.*//' | sort | uniq -d | wc -l)" = 0 ]
 check layers_are_one_group grep -qE '^ *320\.0 +70\.2 +8 +model\.py:10 +layers\.\*\.fc:aten\.empty$' "$out"
 check draws_are_named says 'on which sizes may depend \(calls\): aten\.nonzero \(3\); seeds: 1 \(--seeds 5'
 check unknown_operators_are_named says 'taken to need at most as much as their outputs \(calls, bytes\): aten\.unfold \(4, 2\.000 MiB\)\.'
@@ -54,14 +58,14 @@ if long fits_recording; then
     run fits workloads/data/tape_small.expandable.csv.gz
     check a_recording_has_a_page [ "$status" = 0 ]
     check which_is_not_in_doubt says 'every address, segment and statistic agrees: the answer is exact'
-    check equal_needs_are_not_suggested not says '^Suggested'
+    check equal_needs_are_not_suggested not says '^(Suggested|To need less)'
     check the_own_setting_and_the_default [ "$(grep -cE '^ *1[0-9]{3}\.0 .*(recorded|the default settings)' "$out")" = 2 ]
 fi
 if long one_answer_for_a_recording its_assumptions_are_said; then
     # `advise` needs and takes the same.
     recorded=tests/golden/data/snapshots/side_streams.default.pickle.gz
     run fits $recorded
-    check its_assumptions_are_said says '^Assumed: frees recorded, host recorded, segments where the driver of a card places them\.'
+    check its_assumptions_are_said says '^Assumed: frees recorded, host recorded\. `advise --host recorded` assumes the same\.'
     grep 'the default settings' "$out" >"$TEST_TMP/row"
     run advise $recorded --host recorded --jobs 2
     grep '(recorded)$' "$out" >>"$TEST_TMP/row"
@@ -92,11 +96,16 @@ check another_measured_release_is_named says 'kernels take for themselves was me
 run fits --card l4 -- python3 "$program" 900
 check the_answer_is_no [ "$status" = 1 ]
 check with_a_sentence said '^allocrig: it does not fit on l4 under any setting of the allocator; --vary BATCH=1\.\.64 finds the largest BATCH that fits$'
+check in_words says '^Does not fit on l4 under any setting of the allocator: it needs 25\.82 GiB, and the card has 21\.45 GiB\.'
+check and_no_suggestion not says '^(Suggested|To need less|Least memory)'
 check and_the_card_that_serves grep -qE '^26434\.0|^ *26434\.0 +26434\.0 +no +rtx5090 +the default' "$out"
 check no_other_card_was_traced not grep -q '^Traced for' "$out"
 check nothing_else_helps says '^No other setting of the allocator needs less, by more than the uncertainty of 1\.00 %\.$'
 run fits "$TEST_TMP/out.trace" --card l4
 check a_trace_for_another_card says '^Traced for NVIDIA H100 80GB HBM3, and the answer is about l4: .* Trace again with --card l4\.'
+run fits --card l4 -- python3 "$program" 746
+check it_fits_with_a_setting says '^Fits on l4 with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; as it is it needs 2[0-9.]+ GiB, and the card has 21\.45 GiB\.'
+check which_is_suggested grep -q '^Suggested: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
 if long no_card_serves_it; then
     run fits -- python3 "$program" 10000
     check no_card_serves_it grep -qE ' no +none +the default' "$out"

@@ -285,7 +285,7 @@ static void note_text(struct steps *s)
 
 static void holder_text(struct steps *s)
 {
-    const struct holder *one = &holders.at[steps_value(s) % HOLDERS_MOST];
+    const struct holder *one = &holders.at[steps_value(s) % HOLDERS_ROOM];
     const char *text = steps_take(s, "tag") ? one->tag : steps_take(s, "at") ? one->at : "?";
     steps_is_text(s, text, true);
 }
@@ -310,7 +310,7 @@ static bool figure_of_notes(const char *name, long double *value)
         return noted ? STEPS_GET(field, of_notes, &notes, value)
                      : STEPS_GET(field, of_holders, &holders, value);
     return noted ? number < notes.count && STEPS_GET(dot + 1, of_note, &notes.at[number], value)
-                 : STEPS_GET(dot + 1, of_holder, &holders.at[number % HOLDERS_MOST], value);
+                 : STEPS_GET(dot + 1, of_holder, &holders.at[number % HOLDERS_ROOM], value);
 }
 
 /* ---- driver calls ---------------------------------------------------------------------------- */
