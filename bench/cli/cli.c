@@ -12,6 +12,7 @@
 #include "bench/report/sentence.h"
 #include "bench/suite/suite.h"
 #include "sim/fidelity/fidelity.h"
+#include "sim/sim_device/profile.h"
 
 #define NAMES_MOST 64
 
@@ -35,13 +36,14 @@ static void join_names(const char *const *names, size_t count, char *all, size_t
         text_add(all, bytes, ", and %zu more", count - i);
 }
 
-/* The names that begin with a word of at least 3 characters; returns how many `out` has. */
-static size_t names_that_begin(const char *word, const char *const *names, size_t count,
-                               const char *out[], size_t room)
+/* The names that begin with a word of at least 3 characters, or contain it; returns how many `out`
+ * has. */
+static size_t names_with(const char *word, bool begin, const char *const *names, size_t count,
+                         const char *out[], size_t room)
 {
     size_t length = strlen(word), found = 0;
     for (size_t i = 0; length >= 3 && i < count && found < room; i++)
-        if (strncmp(names[i], word, length) == 0)
+        if (begin ? strncmp(names[i], word, length) == 0 : strstr(names[i], word) != NULL)
             out[found++] = names[i];
     return found;
 }
@@ -67,13 +69,16 @@ enum ar_status cli_unknown(const char *what, const char *word, const char *const
 {
     const char *longer[16];
     char all[512];
-    size_t begin = names_that_begin(word, names, count, longer, sizeof longer / sizeof *longer);
-    const char *begins = shortest(longer, begin);
-    const char *near = !begin   ? ar_nearest_name(word, names, count)
+    const size_t room = sizeof longer / sizeof *longer;
+    size_t with = names_with(word, true, names, count, longer, room);
+    const char *begins = shortest(longer, with);
+    const char *near = !with    ? ar_nearest_name(word, names, count)
                        : begins ? ar_nearest_name(word, &begins, 1)
                                 : NULL;
-    if (begin && !near) {
-        join_names(longer, begin, all, sizeof all);
+    if (!with && !near)
+        with = names_with(word, false, names, count, longer, room);
+    if (with && !near) {
+        join_names(longer, with, all, sizeof all);
         return ar_invalid(error, "there is no %s \"%.60s\"; did you mean: %s?", what, word, all);
     }
     if (near)
@@ -103,6 +108,35 @@ enum ar_status cli_suite_workload(void *arguments, const struct cli_option *opti
 {
     struct suite *suite = (struct suite *)((char *)arguments + option->at);
     return text_list_add(&suite->workloads, value, error);
+}
+
+enum ar_status cli_card_find(const char *name, struct sim_profile *out, struct ar_error *error)
+{
+    const char *names[SIM_PROFILES_MOST];
+    static const char as_device[] = "sim:profile=";
+    if (strncmp(name, as_device, sizeof as_device - 1) == 0)
+        name += sizeof as_device - 1;
+    const char *profile = sim_profile_builtin(name) ? name : sim_profile_of_card(name);
+    uint64_t bytes;
+    bool has_unit = !name[0] || name[strspn(name, "0123456789")];
+    if (!profile && has_unit && !ar_size_parse(name, &bytes, NULL))
+        return ar_invalid(error,
+                          "there is no card \"%.40s\"; name one of `list devices`, or ask `advise "
+                          "TRACE --capacity %.40s` about a size",
+                          name, name);
+    if (!profile)
+        return cli_unknown("card", name, names, sim_profile_names(names, SIM_PROFILES_MOST), error);
+    return sim_profile_read(sim_profile_builtin(profile), profile, out, error);
+}
+
+enum ar_status cli_suite_card(void *arguments, const struct cli_option *option, const char *value,
+                              struct ar_error *error)
+{
+    struct sim_profile card;
+    char device[sizeof card.name + 16];
+    AR_TRY(cli_card_find(value, &card, error));
+    snprintf(device, sizeof device, "sim:profile=%s", card.name);
+    return suite_set((struct suite *)((char *)arguments + option->at), "device", device, error);
 }
 
 enum ar_status cli_recorded_policy(struct trace_source *recording, struct suite *suite,
@@ -309,12 +343,12 @@ static const char *written_elsewhere(const struct cli_page *page, const char *na
     };
     if (page_option(page, "card") && (strcmp(name, "device") == 0 || strcmp(name, "profile") == 0))
         return "a card is written --card NAME (`list devices`)";
-    if (page_option(page, "card") && strcmp(name, "capacity") == 0)
+    const bool has_device = page_option(page, "device");
+    if (page_option(page, "card") && !has_device && strcmp(name, "capacity") == 0)
         return "it is about a card, --card NAME; `advise TRACE --capacity 24GiB` is about a size";
     if (!page_option(page, "workload") && strcmp(name, "workload") == 0 &&
         page->argument.kind != CLI_KIND_NONE)
         return "the workload or trace is written without an option";
-    const bool has_device = page_option(page, "device");
     for (size_t i = 0; has_device && i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].name, name) == 0)
             return known[i].instead;

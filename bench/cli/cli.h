@@ -67,9 +67,18 @@ struct cli_option;
 typedef enum ar_status cli_take(void *arguments, const struct cli_option *option, const char *value,
                                 struct ar_error *error);
 
-/* Keys of the field `suite` of the arguments: the key with the option's name, a policy, a workload.
- */
-cli_take cli_suite_key, cli_suite_policy, cli_suite_workload;
+/* Keys of the field `suite` of the arguments: the key with the option's name, a policy, a workload,
+ * a card as the device. */
+cli_take cli_suite_key, cli_suite_policy, cli_suite_workload, cli_suite_card;
+
+/* The row of --card, an alias of --device; the rest is what takes it. */
+#define CLI_CARD_ROW                                                                               \
+    0, "card", "NAME", "a card of `list devices`, such as rtx4090: the same as -d sim:profile=NAME"
+
+struct sim_profile;
+
+/* The built-in profile of a card by its name, or by that of the profile. */
+enum ar_status cli_card_find(const char *name, struct sim_profile *out, struct ar_error *error);
 
 struct suite;
 

@@ -71,6 +71,7 @@ static const struct cli_option options[] = {
      "a simulated device; default: sim; capacity= or profile= describe the card; a number N: only "
      "GPU N of the traces",
      CLI_SUITE(cli_suite_key), .many = true},
+    {CLI_CARD_ROW, CLI_SUITE(cli_suite_card)},
     {'p', "policy", "POLICY", "a setting or policy that the table shows in any case",
      CLI_SUITE(cli_suite_policy), .many = true},
     {0, "json", "FILE", "the advice as JSON; - is standard output", CLI_FILE(json)},

@@ -39,6 +39,7 @@ static const struct cli_option options[] = {
     {'d', "device", "DEVICE",
      "a simulated device without a capacity; default: sim; a number N: only GPU N of the workloads",
      CLI_SUITE(cli_suite_key), .many = true},
+    {CLI_CARD_ROW, CLI_SUITE(cli_suite_card), .many = true},
     {0, "json", "FILE", "write the results as JSON; - is standard output", CLI_FILE(json)},
     {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},
     {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},

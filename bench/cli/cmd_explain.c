@@ -28,6 +28,7 @@ static const struct cli_option options[] = {
      "a simulated device, such as sim:capacity=24GiB; default: the recorded card, or sim; a number "
      "N: only GPU N of the trace",
      CLI_SUITE(cli_suite_key), .many = true},
+    {CLI_CARD_ROW, CLI_SUITE(cli_suite_card)},
     {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},
     {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},
     {0, "seed", "N", "seed of policies that use random numbers", CLI_SUITE(cli_suite_key)},

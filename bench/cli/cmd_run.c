@@ -38,10 +38,13 @@ static enum ar_status take_list(void *arguments, const struct cli_option *option
     case 'w':
         begin_list(&suite->workloads, &self->workloads_given);
         return text_list_add(&suite->workloads, value, error);
-    default:
+    case 'd':
         if (!workload_is_gpu(value))
             begin_list(&suite->devices, &self->devices_given);
         return suite_add_device(suite, value, error);
+    default:
+        begin_list(&suite->devices, &self->devices_given);
+        return cli_suite_card(&self->suite, &(struct cli_option){0}, value, error);
     }
 }
 
@@ -57,6 +60,7 @@ static const struct cli_option options[] = {
      "sim[:profile=h100,...], cuda[:...]; default: cuda if there is a card, otherwise sim; a "
      "number N: only GPU N of the workloads",
      CLI_CALL(take_list), .many = true},
+    {CLI_CARD_ROW, CLI_CALL(take_list), .many = true},
     {CLI_HEADING("Output files (- is standard output):")},
     {0, "json", "FILE", "every figure of every run (results/schema.json)", FILE_OF(json)},
     {0, "csv", "FILE", "the same, a row for each run", FILE_OF(csv)},

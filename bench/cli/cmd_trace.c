@@ -78,20 +78,7 @@ enum ar_status traced_number(void *arguments, const struct cli_option *option, c
 
 enum ar_status traced_card_find(const char *name, struct sim_profile *out, struct ar_error *error)
 {
-    const char *names[SIM_PROFILES_MOST];
-    static const char as_device[] = "sim:profile="; /* as other commands name a card */
-    if (strncmp(name, as_device, sizeof as_device - 1) == 0)
-        name += sizeof as_device - 1;
-    const char *profile = sim_profile_builtin(name) ? name : sim_profile_of_card(name);
-    uint64_t bytes;
-    if (!profile && !ar_size_parse(name, &bytes, NULL))
-        return ar_invalid(error,
-                          "there is no card \"%.40s\"; name one of `list devices`, or ask `advise "
-                          "TRACE --capacity %.40s` about a size",
-                          name, name);
-    if (!profile)
-        return cli_unknown("card", name, names, sim_profile_names(names, SIM_PROFILES_MOST), error);
-    enum ar_status status = sim_profile_read(sim_profile_builtin(profile), profile, out, error);
+    enum ar_status status = cli_card_find(name, out, error);
     /* A second profile of a card may not state it. */
     const char *first = status ? NULL : sim_profile_of_card(out->card);
     if (!status && !out->compute[0] && first)

@@ -9,6 +9,8 @@ _allocrig() {
         -p | --policy | --against) names="all $("$program" list policies --names 2>/dev/null)" ;;
         -w | --workload) names=$("$program" list workloads --names 2>/dev/null) ;;
         -d | --device) names=$("$program" list devices --names 2>/dev/null) ;;
+        --card) names=$("$program" list devices 2>/dev/null |
+            awk '/^Memory:/ { exit } on && /^[a-z]/ { print $1 } /^profile/ { on = 1 }') ;;
         --frees) names='ordered at-once recorded' ;;
         --host) names='none recorded open' ;;
         list) [ "${COMP_WORDS[1]}" != list ] || names='policies decorators workloads recordings devices metrics formats parts' ;;

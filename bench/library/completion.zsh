@@ -10,6 +10,8 @@ else
     -p|--policy|--against) names=(all ${(f)"$($program list policies --names 2>/dev/null)"}) ;;
     -w|--workload) names=(${(f)"$($program list workloads --names 2>/dev/null)"}) ;;
     -d|--device) names=(${(f)"$($program list devices --names 2>/dev/null)"}) ;;
+    --card) names=(${(f)"$($program list devices 2>/dev/null |
+        awk '/^Memory:/ { exit } on && /^[a-z]/ { print $1 } /^profile/ { on = 1 }')"}) ;;
     --frees) names=(ordered at-once recorded) ;;
     --host) names=(none recorded open) ;;
     list) names=(policies decorators workloads recordings devices metrics formats parts) ;;

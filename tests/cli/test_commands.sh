@@ -29,7 +29,10 @@ refuses letter_value_missing 2 '-p needs a value: -p SPEC' run -d sim -w order_f
 refuses value_too_many 2 '--time takes no value' run -d sim --time=yes
 refuses help_has_no_value 2 'run: --help takes no value' run --help=x
 refuses a_capacity_of_the_device 2 'no option --capacity; a capacity is part of the device: -d sim:capacity=' run --capacity 8GiB
-refuses a_card_of_the_device 2 'no option --card; .* -d sim:profile=NAME' advise --card l4
+refuses a_card_of_the_device 2 'no option --card; .* -d sim:profile=NAME' bound --card l4
+refuses no_such_card 2 'no card "l44"; did you mean "l4"' advise x.trace --card l44
+refuses a_part_of_a_card 2 'no card "4090"; did you mean: rtx4090\?' capacity x.trace --card 4090
+refuses a_card_and_a_device 2 'give one device' advise x.trace --card l4 -d sim:capacity=1GiB
 refuses a_card_is_a_profile 2 'advise needs a simulated device: .* -d sim:profile=rtx4090' advise x.trace -d rtx4090
 refuses fits_is_about_a_card 2 'no option --capacity; it is about a card, --card NAME; .advise TRACE --capacity 24GiB' fits x.trace --capacity 24GiB
 refuses fits_takes_no_device 2 'no option -d; a card is written --card NAME' fits x.trace -d sim:profile=l4

@@ -167,6 +167,7 @@ completes() { # WORD EXPECTED COMMAND...: in bash
 check bash_completes_a_command completes ru run
 check bash_completes_a_policy completes gro growth run -p
 check bash_completes_a_workload completes order_f order_flip run -w
+check bash_completes_a_card completes rtx4 rtx4090 run --card
 check bash_completes_an_option completes --pol --policy run
 if command -v zsh >/dev/null; then
     check zsh_completion_is_sound zsh -n "$root/share/zsh/site-functions/_allocrig"
