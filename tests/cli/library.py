@@ -1,6 +1,10 @@
 """The Python package against a result of the program: library.py RUN.json"""
+import csv
+import io
 import json
+import math
 import os
+import subprocess
 import sys
 
 import allocrig
@@ -47,9 +51,10 @@ for wrong, exception, says in (
 found = allocrig.capacity("growth", "order_flip", jobs=1)[0]
 assert found["first_pass_bytes"] >= found["live_peak_bytes"] and isinstance(found["gaps"], list)
 advice = allocrig.advise("tests/golden/data/snapshots/tape_small.pickle.gz", capacity="1700MiB", jobs=1)
-assert advice[0]["own"] and advice.document["schema"].startswith("allocrig.advise/")
+assert [row["best"] for row in advice[:2]] == [True, False] and advice[0]["fit"] == "yes", advice[0]
+assert advice[0]["policy"] == advice.document["traces"][0]["best"] and advice[0]["own"] and advice.document["schema"].startswith("allocrig.advise/")
 apart = allocrig.run("direct", "tests/golden/data/two_gpus.trace")
-assert [row["workload"][-9:] for row in apart] == [":device=0", ":device=1"]
+assert [row["workload_spec"][-9:] for row in apart] == [":device=0", ":device=1"]
 assert [row["peak_live_bytes"] for row in apart] == [12582912, 7340032]
 scenario = "tests/golden/data/twin/small.ini"
 if "ALLOCRIG_PROGRAM" in os.environ:
@@ -58,7 +63,19 @@ if "ALLOCRIG_PROGRAM" in os.environ:
     assert allocrig.twin(scenario, {"kv.bytes": "14GiB"}, what_if=False)["outcome"] == "out of memory"
 info = allocrig.workload("order_flip")
 assert info["events"] == sum(1 for _ in allocrig.events("order_flip")) == rows[0]["events"]
-assert allocrig.version().count(".") == 2
+assert allocrig.version().count(".") == 2 and allocrig.__version__ == allocrig.version()
+assert found["frees_mode"] == "ordered" and "frees" not in found
+if "ALLOCRIG_PROGRAM" in os.environ:
+    said = subprocess.run([os.environ["ALLOCRIG_PROGRAM"], "run", "-d", "sim", "-p", "growth", "-p", "vmm", "-w", "order_flip",
+                           "--csv", "-"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for of_csv, of_python in zip(csv.DictReader(io.StringIO(said)), rows):
+        assert list(of_csv) == list(of_python), set(of_csv) ^ set(of_python)
+        for key in list(of_csv)[:10]:
+            assert of_csv[key].lower() == str(of_python[key]).lower(), key
+        for key in expected["runs"][0]["metrics"]:
+            number = of_python[key]
+            assert isinstance(number, (int, float)), key
+            assert (of_csv[key] == "") == math.isnan(number) and (of_csv[key] == "" or float(of_csv[key]) == number), key
 try:
     import pandas
 except ImportError:

@@ -12,6 +12,7 @@ Results are lists of dictionaries, one for each row: pandas.DataFrame(rows) take
 allocrig.cupy put a policy into PyTorch and CuPy. Errors of the library are allocrig.Error."""
 import ctypes
 import json
+import math
 
 from . import _library, _traced
 from ._library import Error
@@ -40,6 +41,12 @@ class Rows(list):
 
 def version():
     return _lib().ar_version().decode()
+
+
+def __getattr__(name):
+    if name == "__version__":
+        return version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def metrics():
@@ -126,19 +133,22 @@ def _observer(observe, raised):
 
 
 def _flat(entry):
-    found = {"policy": entry["policy"]["spec"], "workload": entry["workload"]["spec"],
-             "device": entry["device"]["spec"], "capacity_bytes": entry["device"]["capacity_bytes"]}
+    """The columns of results.csv, in its order. Figures that are not defined are NaN, so that every column of metrics is
+    one of numbers."""
+    policy, workload_, device, outcome = (entry[key] for key in ("policy", "workload", "device", "outcome"))
+    found = {"policy": policy["name"], "policy_spec": policy["spec"], "workload": workload_["name"],
+             "workload_spec": workload_["spec"], "sha256": workload_["sha256"], "complete": workload_["complete"],
+             "device": device["kind"], "profile": device["profile"], "device_spec": device["spec"],
+             "capacity_bytes": device["capacity_bytes"], "frees_mode": entry["frees"]}  # "frees" is a metric
     found.update((key, entry[key]) for key in ("host", "repetition", "seed"))
-    found["frees_mode"] = entry["frees"]  # "frees" is a metric
-    found.update(passed=entry["outcome"]["passed"], cause=entry["outcome"]["cause"])
-    for name, value in entry["metrics"].items():
-        found.setdefault(name, value)
+    found.update(passed=outcome["passed"], cause=outcome["cause"])
+    found.update((name, math.nan if value is None else value) for name, value in entry["metrics"].items())
     return found
 
 
 def run(policy, workload, device="sim", *, observe=None, **options):
     """Runs every policy over every workload on every device: each is a spec or a list of them. A row for each
-    run, with all metrics by name. `observe` is called with a dictionary at each event. Options are those of the
+    run, with the columns of results.csv; a figure that is not defined is NaN. `observe` is called with a dictionary at each event. Options are those of the
     program: frees, host, metrics, seed, replicates, capacities, on_fail, ..."""
     lib, raised = _lib(), []
     with _experiment(lib, policy, workload, device, options) as experiment:
@@ -168,6 +178,7 @@ def capacity(policy, workload, device="sim", **options):
         for index in range(lib.ar_capacities_count(capacities)):
             lib.ar_capacities_row(capacities, index, ctypes.byref(found), ctypes.sizeof(found))
             row = _library.row(found, skip=("gaps", "gap_count"))
+            row["frees_mode"] = row.pop("frees")
             for name in ("first_pass_bytes", "safe_bytes", "no_flush_bytes", "no_retry_bytes"):
                 row[name] = row[name] or None
             row["gaps"] = [(gap.from_bytes, gap.to_bytes) for gap in found.gaps[:found.gap_count]]
@@ -213,8 +224,9 @@ class Session:
 
 
 def advise(workload, capacity=None, device="sim", *, limit=None, **options):
-    """Which settings would let a recorded program run in less memory, best ones first. `capacity` is the card in
-    question (None: the recorded one, if it is known), `limit` the same as a limit that the program sets for itself."""
+    """Which settings would let a recorded program run in less memory: of each workload first the advice (`best`), if
+    one fits, then by rank. `own`: a setting of the recorded framework; `given`: the recorded one. `capacity` is what the
+    program may have (None: the recorded one, if it is known), `limit` the same as a limit that the program sets for itself."""
     lib, rows, found = _lib(), Rows(), _library.Setting()
     options = dict(options, capacity=capacity, limit=limit)
     with _experiment(lib, [], workload, device, options) as experiment, \
@@ -227,6 +239,8 @@ def advise(workload, capacity=None, device="sim", *, limit=None, **options):
             row["needs_pytorch"] = f"{found.needs_major}.{found.needs_minor}" if found.needs_major else None
             del row["needs_major"], row["needs_minor"]
             rows.append(row)
+        workloads = list(dict.fromkeys(row["workload"] for row in rows))
+        rows.sort(key=lambda row: (workloads.index(row["workload"]), not row["best"]))
         rows.document = json.loads(lib.text(lib.ar_advice_json, advice))
     return rows
 
