@@ -148,6 +148,11 @@ struct ar_device_ops {
      * value. REFUSED if it is not free. */
     enum ar_status (*outside)(struct ar_device *self, uint64_t bytes);
 
+    /* The driver takes memory for itself: `bytes` of local memory for each thread of the card from
+     * here on, or `bytes` in one piece. On a simulated device only addresses depend on it. NULL:
+     * the card knows it. */
+    void (*driver)(struct ar_device *self, bool is_local, uint64_t bytes);
+
     /* Sets the memory of other processes on the card; NULL: the card knows it. REFUSED if it is not
      * free. */
     enum ar_status (*others)(struct ar_device *self, uint64_t bytes);

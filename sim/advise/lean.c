@@ -24,7 +24,7 @@ static bool is_left_out(const struct copying *self, const struct trace_event *ev
 {
     switch (event->kind) {
     case TRACE_NOTE:
-        return !trace_is_change(event);
+        return !trace_is_replayed(event);
     case TRACE_TIME:
         return self->out->timeless || !self->waits;
     case TRACE_KERNEL:

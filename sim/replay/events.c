@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
 #include "sim/observer.h"
 #include "sim/replay/run.h"
 #include "sim/replay/timing.h"
+
+#define DRIVER_MOST (UINT64_C(1) << 40)
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
@@ -520,6 +523,26 @@ static enum ar_status on_change(struct replay *run, const struct trace_event *ev
     return AR_FORMAT;
 }
 
+/* FORMAT: the note is not one of the two on the driver. */
+static enum ar_status on_driver(struct replay *run, const struct trace_event *event,
+                                struct ar_error *error)
+{
+    const char *note = trace_text_of(run->config->source, event->value);
+    bool is_local = strncmp(note, "driver,local,", 13) == 0;
+    uint64_t bytes;
+    if ((!is_local && strncmp(note, "driver,took,", 12) != 0) ||
+        ar_count_parse(strrchr(note, ',') + 1, &bytes, NULL) != AR_OK || bytes > DRIVER_MOST) {
+        (void)replay_bad_input(run, event,
+                               "a note on the driver is driver,local,BYTES or driver,took,BYTES, "
+                               "at most 2^40",
+                               error);
+        return AR_FORMAT;
+    }
+    if (run->device->ops->driver)
+        run->device->ops->driver(run->device, is_local, bytes);
+    return AR_OK;
+}
+
 static void progress(struct replay *run)
 {
     ar_policy_progress(run->policy);
@@ -571,6 +594,8 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
         on_time(run, event);
         return AR_OK;
     case TRACE_NOTE:
+        if (event->flags & TRACE_DRIVER)
+            return on_driver(run, event, error);
         return trace_is_change(event) ? on_change(run, event, error) : AR_OK;
     default:
         return replay_bad_input(run, event, "not a kind of event", error);

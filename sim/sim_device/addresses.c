@@ -13,6 +13,9 @@
 #define TOP         (UINT64_C(1) << 47) /* end of the addresses of a card's driver */
 #define DRIVER_UNIT (UINT64_C(32) << 20)
 #define DRAWS_MOST  10000
+#define PAGE_BYTES  (UINT64_C(2) << 20)
+#define START_BYTES (UINT64_C(72) << 20)  /* that the driver has in its first range at the start */
+#define LOCAL_BYTES (UINT64_C(150) << 20) /* beside the local memory of all threads, in its range */
 
 static const char address_header[] = "ordinal,bytes,address";
 
@@ -298,6 +301,27 @@ bool address_space_take(struct address_space *self, uint64_t bytes, uint64_t *ad
     add(self, &self->rests, *address + bytes, range_bytes - bytes);
     self->taken++;
     return true;
+}
+
+void address_space_local(struct address_space *self, uint64_t bytes)
+{
+    uint64_t before = self->local, before_bytes = self->local_bytes, address;
+    bytes = ar_size_round_up(bytes + LOCAL_BYTES, PAGE_BYTES);
+    if (!before && (self->taken || !address_space_take(self, START_BYTES, &address)))
+        return;
+    if (bytes <= before_bytes || !address_space_take(self, bytes, &address))
+        return;
+    self->local = address;
+    self->local_bytes = bytes;
+    if (before)
+        address_space_give(self, before, before_bytes);
+}
+
+void address_space_taken(struct address_space *self, uint64_t bytes)
+{
+    uint64_t address;
+    if (self->local)
+        (void)address_space_take(self, ar_size_round_up(bytes, PAGE_BYTES), &address);
 }
 
 void address_space_give(struct address_space *self, uint64_t address, uint64_t bytes)

@@ -190,6 +190,18 @@ static enum ar_status sim_others(struct ar_device *device, uint64_t bytes)
     return AR_OK;
 }
 
+static void sim_driver(struct ar_device *device, bool is_local, uint64_t bytes)
+{
+    struct sim_device *self = sim_of(device);
+    const struct sim_profile *profile = self->profile;
+    if (self->addresses.form != SIM_ADDRESSES_DRIVER || strcmp(profile->compute, "9.0") != 0)
+        return; /* measured on an H200, and as recorded on an H100 */
+    if (is_local)
+        address_space_local(&self->addresses.space, profile->processors * profile->threads * bytes);
+    else
+        address_space_taken(&self->addresses.space, bytes);
+}
+
 static enum ar_status sim_outside(struct ar_device *device, uint64_t bytes)
 {
     struct sim_device *self = sim_of(device);
@@ -471,6 +483,7 @@ static const struct ar_device_ops sim_ops = {
     .close = sim_close,
     .used_up = sim_used_up,
     .outside = sim_outside,
+    .driver = sim_driver,
     .others = sim_others,
     .advance = sim_advance,
     .now = sim_now,

@@ -45,9 +45,10 @@ struct address_space {
     struct ar_host host;
     struct ar_range_pool pool;
     uint64_t top, unit_bytes;
-    uint32_t taken;  /* allocations */
-    uint32_t ranges; /* reserved */
-    uint32_t rests;  /* free parts of reserved ranges */
+    uint64_t local, local_bytes; /* the driver's own local memory; 0: nothing is known of it */
+    uint32_t taken;              /* allocations */
+    uint32_t ranges;             /* reserved */
+    uint32_t rests;              /* free parts of reserved ranges */
     uint32_t gaps;
 };
 
@@ -60,6 +61,12 @@ void address_space_close(struct address_space *self);
 bool address_space_take(struct address_space *self, uint64_t bytes, uint64_t *address);
 /* Gives one back. */
 void address_space_give(struct address_space *self, uint64_t address, uint64_t bytes);
+/* The driver has so much local memory from here on, for all threads of the card. It obtains the new
+ * piece before it frees the old one. The first time, before any allocation, it is what the driver
+ * has at the start; without that, and where there is no room, nothing happens. */
+void address_space_local(struct address_space *self, uint64_t bytes);
+/* The driver takes memory, which it keeps. */
+void address_space_taken(struct address_space *self, uint64_t bytes);
 
 enum sim_addresses_form {
     SIM_ADDRESSES_NEXT,

@@ -63,6 +63,22 @@ check merged_has_both [ "$(count "$tmp/two.bin" a)" = $(($(count "$tmp/r.txt" a)
 printf '# allocrig-trace 1\na,0,1\n!,settings,expandable_segments:True\nm,step\nf,0\nm,step\n' >"$tmp/set.txt"
 check changes_are_cut quietly "$ALLOCRIG" convert "$tmp/set.txt" "$tmp/set2.txt" --steps 2
 check changes_before_a_part_hold_in_it grep -qx '!,settings,expandable_segments:True' "$tmp/set2.txt"
+# The driver's own memory: where an H200 placed the segments of optimizer_lookahead, in MiB from the first one.
+printf '# allocrig-trace 1\n!,driver,local,1024\na,0,1\na,1,20971520\na,2,20971520\n!,driver,local,1376\na,3,20971520\n!,driver,took,67108864\na,4,33554432\nm,step\n' >"$tmp/driver.txt"
+places() { # TRACE DEVICE_OPTIONS
+    "$ALLOCRIG" run -p torch -w "$1" -d "sim:$2" --snapshot "$tmp/at.pickle" >/dev/null &&
+        "$ALLOCRIG" convert "$tmp/at.pickle" "$tmp/at.txt" >/dev/null &&
+        awk -F, '/^!,segment_alloc/ { if (!n++) first = $3; printf " %d", ($3 - first) / 1048576 }' "$tmp/at.txt"
+}
+check the_driver_moves_its_memory [ "$(places "$tmp/driver.txt" profile=h200,addresses=driver)" = ' 0 74 -446 -414 -330' ]
+grep -v driver "$tmp/driver.txt" >"$tmp/plain.txt"
+for of in profile=h200 profile=a100-80,addresses=driver; do
+    check "nothing_is_known_of_$of" [ "$(places "$tmp/driver.txt" "$of")" = "$(places "$tmp/plain.txt" "$of")" ]
+done
+check the_driver_is_kept quietly "$ALLOCRIG" convert "$tmp/driver.txt" "$tmp/part.bin" --min-bytes 1
+check the_driver_is_kept_in_binary [ "$(places "$tmp/part.bin" profile=h200,addresses=driver)" = ' 0 74 -446 -414 -330' ]
+printf '# allocrig-trace 1\n!,driver,local,x\na,0,1\n' >"$tmp/bad_driver.txt"
+refuses a_bad_note_on_the_driver 2 'a note on the driver is driver,local,BYTES or driver,took,BYTES' run -p torch -w "$tmp/bad_driver.txt" -d sim
 refuses convert_merge_of_changes 2 'set: event 1: the note "settings,.*" is on the allocator of one process' \
     convert "$tmp/t.txt" "$tmp/x.txt" --merge "$tmp/set.txt"
 refuses convert_one_name 2 'two files are needed' convert "$tape"

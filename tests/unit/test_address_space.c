@@ -39,6 +39,42 @@ TEST(known_places)
     assert_int_equal(take(&space, 180), TOP - 10 * UNIT);
 }
 
+/* What an H200 did (results/published/h200/addresses.md): addresses in MiB from the first small
+ * segment on. */
+TEST(local_memory_that_moves)
+{
+    CLOSED(address_space_close) struct address_space space;
+    assert_true(address_space_open(&space, TOP, UNIT));
+    const uint64_t threads = 132 * 2048;
+    address_space_taken(&space, AR_MIB); /* nothing is known of the driver yet */
+    address_space_local(&space, threads * 1024);
+    uint64_t first = take(&space, 2);
+    assert_int_equal(take(&space, 20), first + 74 * AR_MIB);
+    assert_int_equal(take(&space, 20), first - 446 * AR_MIB);
+    address_space_local(&space, threads * 1024);
+    address_space_local(&space, 1);
+    assert_int_equal(take(&space, 20), first - 478 * AR_MIB);
+    address_space_local(&space, threads * 1376);
+    assert_int_equal(take(&space, 20), first - 414 * AR_MIB);
+    assert_int_equal(take(&space, 2), first - 484 * AR_MIB);
+    address_space_taken(&space, 64 * AR_MIB);
+    assert_int_equal(take(&space, 32), first - 330 * AR_MIB);
+    address_space_local(&space, UINT64_C(1) << 62); /* no room */
+    assert_int_equal(take(&space, 200), first - 298 * AR_MIB);
+    assert_int_equal(take(&space, 100), first - 1118 * AR_MIB);
+}
+
+TEST(local_memory_is_known_from_the_start_or_never)
+{
+    CLOSED(address_space_close) struct address_space space;
+    assert_true(address_space_open(&space, TOP, UNIT));
+    uint64_t first = take(&space, 20);
+    address_space_local(&space, 1024);
+    address_space_taken(&space, 4 * AR_MIB);
+    assert_int_equal(take(&space, 4), first + 20 * AR_MIB);
+    assert_int_equal(take(&space, 20), first - UNIT);
+}
+
 TEST(an_end_of_addresses)
 {
     CLOSED(address_space_close) struct address_space space;

@@ -241,6 +241,8 @@ static enum ar_status check_text(struct trace_check *check, struct trace_event *
         event->flags = strcmp(text, "step") == 0 ? TRACE_STEP : 0;
     else if (strncmp(text, "settings,", 9) == 0 || strncmp(text, "limit,", 6) == 0)
         event->flags = TRACE_CHANGE;
+    else if (strncmp(text, "driver,", 7) == 0)
+        event->flags = TRACE_DRIVER;
     if (event->value > check->texts_seen)
         return ar_invalid(error, "text %llu is used before text %llu",
                           (unsigned long long)event->value, (unsigned long long)check->texts_seen);

@@ -35,6 +35,7 @@ enum trace_kind {
 #define TRACE_STEP  0x02u /* TRACE_MARK "step": a step ends */
 #define TRACE_CHANGE                                                                               \
     0x04u /* TRACE_NOTE "settings,.." or "limit,..": the program changes its allocator */
+#define TRACE_DRIVER 0x08u /* TRACE_NOTE "driver,..": the driver takes memory for itself */
 
 #define TRACE_NO_STREAM   UINT32_MAX
 #define TRACE_BYTES_LIMIT (UINT64_C(1) << 60) /* requests of this size or more are invalid */
@@ -103,10 +104,16 @@ struct trace_attributes {
 #define TRACE_MEMPOOL_NO_SPLIT   0x4u
 #define TRACE_MEMPOOL_ALLOCATOR  0x8u
 
-/* Whether it is a note that a replay must not miss. */
+/* Whether it is a note on a change of the program's allocator. */
 static inline bool trace_is_change(const struct trace_event *event)
 {
     return (event->flags & TRACE_CHANGE) != 0;
+}
+
+/* Whether it is a note that a replay must not miss. */
+static inline bool trace_is_replayed(const struct trace_event *event)
+{
+    return (event->flags & (TRACE_CHANGE | TRACE_DRIVER)) != 0;
 }
 
 /* The result of a request, for programs whose later requests depend on it. */

@@ -486,8 +486,8 @@ static enum ar_status take_other(struct filter *filter, const struct trace_event
     bool keep =
         keeps_kind(filter, event.kind) &&
         (!has_stream || event.stream == TRACE_NO_STREAM || keeps_stream(filter, event.stream)) &&
-        (event.kind != TRACE_NOTE || !filter->drops_notes || trace_is_change(&event)) &&
-        (event.kind == TRACE_TIME || event.kind == TRACE_MARK || trace_is_change(&event) ||
+        (event.kind != TRACE_NOTE || !filter->drops_notes || trace_is_replayed(&event)) &&
+        (event.kind == TRACE_TIME || event.kind == TRACE_MARK || trace_is_replayed(&event) ||
          keeps_device(filter, &event));
     if (event.kind == TRACE_TIME)
         event.value = filter->time_ns = filter->time_base_ns + event.value - filter->origin_ns;
@@ -611,13 +611,13 @@ static enum ar_status take_event(struct filter *filter, const struct trace_event
     if (event->kind == TRACE_TIME)
         filter->source_ns = event->value;
     if (event->kind == TRACE_NOTE && filter->keeps_state && !filter->inside &&
-        !trace_is_change(event))
+        !trace_is_replayed(event))
         status = take_note(filter, event, error);
     else if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
         status = take_request(filter, event, error);
     else if (trace_kind_has_block(event->kind))
         status = take_block_event(filter, event, error);
-    else if (filter->inside || trace_is_change(event)) /* it holds in later steps too */
+    else if (filter->inside || trace_is_replayed(event)) /* it holds in later steps too */
         status = take_other(filter, event, error);
     if (!status && trace_ends_step(event))
         status = enter_step(filter, filter->step + 1, error);
