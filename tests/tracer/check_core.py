@@ -114,6 +114,25 @@ def check_a_training_step_keeps_what_it_should():
     equal(trace.lines.count("m,step"), 2)
 
 
+def check_the_driver_takes_memory():
+    """Copies, random numbers and products need no more local memory, a sum does; each thread has a handle of cuBLAS."""
+
+    def program():
+        x = torch.ones(64, 64).cuda().requires_grad_()
+        torch.empty(300, 300).fill_(1)  # on the host
+        y = torch.cat([x, torch.randn(64, 64, device="cuda").clone()])[:64] @ x
+        (y @ x).sum().backward()
+
+    lines = traced(program).lines
+    notes = [line for line in lines if line.startswith("!,driver,")]
+    handle = "!,driver,took,67108864"
+    equal(notes, ["!,driver,local,1024", handle, "!,driver,local,1376", handle])
+    events = [line for line in lines if line[:2] in ("a,", "!,") and not line.startswith("!,traced")]
+    equal(events[0], notes[0])
+    equal([e.split(",")[2] for before, e in zip(events, events[1:]) if before == handle], ["33554432"] * 2)
+    assert "tag=sum," in events[events.index(notes[2]) - 1], events
+
+
 def check_tied_weights_stay_one():
     def program():
         a, b = nn.Linear(256, 256, bias=False), nn.Linear(256, 256, bias=False)

@@ -353,7 +353,7 @@ def _flatten_weight(current):
     def flatten(weights, per_layer, input_size, mode, hidden, project, layers, batch_first, both):
         session = current()
         elements = kernels_cudnn.sizes.rnn_weights(mode, input_size, hidden, project, layers, both)
-        flat = torch.empty(elements, dtype=weights[0].dtype, device=weights[0].device)
+        flat = torch.zeros(elements, dtype=weights[0].dtype, device=weights[0].device)
         at = 0
         for weight in weights:
             part = flat.narrow(0, at, weight.numel()).view(weight.shape)

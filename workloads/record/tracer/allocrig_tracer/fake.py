@@ -522,10 +522,12 @@ class CardMode(TorchDispatchMode):
 
     def kernel(self, func, args, kwargs, tensors, outs):
         """Writes the kernel of an operator with its time, unless the operator is only a view."""
-        if values.is_view(func) or not self.session.kernel_times:
+        if values.is_view(func):
             return
         fakes = [t for t in (*outs, *tensors) if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
-        if fakes:
+        if fakes and not self.ledger.closed:
+            self.ledger.driver.launched(func, args, outs)
+        if fakes and self.session.kernel_times:
             self.session.host_ns += kernel_times.HOST_NS
             self.ledger.trace.event("t", int(self.session.host_ns))
             time = kernel_times.nanoseconds(func, args, kwargs, outs, tensors, self.session.card)

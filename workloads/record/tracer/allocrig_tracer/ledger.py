@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections import Counter
 
-from . import allocator
+from . import allocator, driver
 from .trace_file import text_of
 
 
@@ -48,6 +48,7 @@ class Ledger:
         self.card_bytes, self.conf, self.limit = 0, "", 0  # of the card; 0: no allocator stands beside the ledger
         self.allocators = {}  # device -> Allocator
         self.devices = 0  # of the machine that the program sees; 0: any number
+        self.driver = driver.Driver(trace)
         self.raised = 0  # errors because there is no memory
         self.closed = False
         self.lock = threading.RLock()
@@ -64,6 +65,7 @@ class Ledger:
         if size <= 0 or self.closed or os.getpid() != self.pid:
             return None
         with self.lock:
+            self.driver.grow(driver.LOCAL)
             block = Block(self.next_number, size, device, stream, pinned)
             keys, ordinal = {"tag": tag}, self.ordinal(device, stream)
             if pinned:
@@ -162,6 +164,8 @@ class Ledger:
     def keep(self, key, size, **where):
         """Requests a workspace that lives as long as the process, once for each key."""
         if key not in self.kept:
+            if key[0] == "cublas" and not self.closed:
+                self.driver.handle(*key[1:3])
             self.kept[key] = self.request(size, **where)
             self.count_rule(str(key[0]) if isinstance(key, tuple) else str(key), size)
 
