@@ -28,6 +28,8 @@ static const char *figure_name(const struct message *message, enum message_figur
 {
     bool limit = !message->card_told && !message->host && !message->on_chip;
     bool tpu = strcmp(message->device, "TPU") == 0;
+    if (message->framework == MESSAGE_VLLM && name == MESSAGE_FIGURE_UNALLOCATED)
+        return "available for the KV cache";
     if (tpu && name == MESSAGE_FIGURE_UNALLOCATED)
         return "free on the chip";
     if (message->host && name == MESSAGE_FIGURE_FREE)
@@ -283,6 +285,21 @@ static void print_confidence(FILE *stream, const struct message *message)
     }
 }
 
+/* What a compiled program of XLA needs, and of which card that is the usual share. */
+static void print_program(FILE *stream, const struct message *message)
+{
+    uint64_t bytes = bytes_of(message, MESSAGE_FIGURE_PROGRAM);
+    const char *source = message->buffer.source;
+    if (bytes >= AR_GIB)
+        say(stream,
+            "The compiled program needs %s in all, beside other live arrays. That is 75 %% (JAX's "
+            "default share) of a card of %s, or 95 %% of one of %s.",
+            AR_SIZE(bytes), AR_SIZE(bytes / 75 * 100), AR_SIZE(bytes / 95 * 100));
+    if (message->buffer.bytes)
+        say(stream, "Its largest buffer has %s%s%s%s.", AR_SIZE(message->buffer.bytes),
+            *source ? " (" : "", source, *source ? ")" : "");
+}
+
 static void print_remarks(FILE *stream, const struct message *message, bool more)
 {
     char text[32];
@@ -323,6 +340,7 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
     if (message->vllm.fitting_length)
         say(stream, "By vLLM's estimate max_model_len=%" PRIu64 " fits.",
             message->vllm.fitting_length);
+    print_program(stream, message);
     print_count(stream, message);
     if (message->killed)
         say(stream,
@@ -433,8 +451,12 @@ static void print_reason(FILE *stream, const struct message *message)
                      asked, verb, size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a));
         break;
     case MESSAGE_TENANT:
-        snprintf(line, sizeof line, "%s %s, %s were free, and other processes had %s.", asked, verb,
-                 size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
+        snprintf(line, sizeof line, "%s %s, %s were free, and other processes%s had %s.", asked,
+                 verb, size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
+                 message->figures[MESSAGE_FIGURE_OTHERS].known &&
+                         message->figures[MESSAGE_FIGURE_REMAINDER].known
+                     ? " and the rest"
+                     : "",
                  AR_SIZE(bytes_of(message, MESSAGE_FIGURE_OTHERS) +
                          bytes_of(message, MESSAGE_FIGURE_REMAINDER)));
         break;
@@ -544,13 +566,38 @@ static const struct platform *platform_of(const struct message *message)
     return &other;
 }
 
-/* Writes `text` with the names of the platform in it. */
+#define SHARE_LEAST 5 /* hundredths of a card that a model may be served with */
+
+/* The share of the card that is free, rounded down. */
+static void print_share(const struct message *message, char *share, size_t bytes)
+{
+    const struct message_figure *available = &message->figures[MESSAGE_FIGURE_FREE];
+    const struct message_figure *total = &message->figures[MESSAGE_FIGURE_TOTAL];
+    double part = 0;
+    if (available->known && total->known && available->bytes > available->coarse_bytes)
+        part = (double)(available->bytes - available->coarse_bytes) /
+               (double)(total->bytes + total->coarse_bytes);
+    unsigned hundredths = part < 1 ? (unsigned)(part * 100) : 100;
+    if (hundredths < SHARE_LEAST)
+        snprintf(share, bytes, "what is free");
+    else
+        snprintf(share, bytes, "%u.%02u, the part of the card that is free", hundredths / 100,
+                 hundredths % 100);
+}
+
+/* Writes `text` with the names of the platform and the figures of the message in it. */
 static void name_tools(const struct message *message, const char *text, char *line, size_t bytes)
 {
     const struct platform *platform = platform_of(message);
+    char share[64], fitting[32] = "";
+    print_share(message, share, sizeof share);
+    if (message->vllm.fitting_length)
+        snprintf(fitting, sizeof fitting, " to %" PRIu64, message->vllm.fitting_length);
     const struct {
         const char *name, *text;
-    } names[] = {{"{tool}", platform->tool},
+    } names[] = {{"{share}", share},
+                 {"{length}", fitting},
+                 {"{tool}", platform->tool},
                  {"{torch}", platform->torch},
                  {"{statistics}", platform->statistics},
                  {"{libraries}", platform->libraries}};
@@ -583,7 +630,9 @@ static const char *find_out(const struct message *message)
                                "writes its statistics (Limit, InUse).",
         [MESSAGE_JAX] = "Paste the log with the lines around it too: there the allocator writes "
                         "its statistics (Limit, InUse). Or print "
-                        "jax.local_devices()[0].memory_stats() before the failing call.",
+                        "jax.local_devices()[0].memory_stats() before the failing call. By "
+                        "default JAX has 75 % of the card: XLA_PYTHON_CLIENT_MEM_FRACTION=.95 "
+                        "gives it more, if nothing else runs there.",
         [MESSAGE_CUPY] =
             "The message does not say what of the pool is unused. Find out: print used_bytes(), "
             "free_bytes() and total_bytes() of cupy.get_default_memory_pool() in the handler. If "
@@ -713,7 +762,8 @@ static const char *enlarge(const struct message *message)
                "number, torch.mps.empty_cache(). PYTORCH_MPS_HIGH_WATERMARK_RATIO raises the limit "
                "(0.0: none); the system then swaps, and may become unstable.";
     if (message->framework == MESSAGE_GGML || message->framework == MESSAGE_VLLM ||
-        message->framework == MESSAGE_MLC || message->framework == MESSAGE_LIBRARY)
+        message->framework == MESSAGE_MLC || message->framework == MESSAGE_LIBRARY ||
+        message->vllm.warming_up)
         return find_out(message);
     uint64_t together, missing = short_by(message, &together);
     if (missing && missing < bytes_of(message, MESSAGE_FIGURE_TOTAL) / 50)
@@ -906,15 +956,23 @@ static void print_command(FILE *stream, const struct message *message, const cha
     const struct message_figure *figures = message->figures;
     uint64_t bytes =
         bytes_of(message, MESSAGE_FIGURE_RESERVED) + bytes_of(message, MESSAGE_FIGURE_FREE);
-    if (figures[MESSAGE_FIGURE_ALLOWED].known && bytes_of(message, MESSAGE_FIGURE_ALLOWED) < bytes)
+    bool limited =
+        figures[MESSAGE_FIGURE_ALLOWED].known && bytes_of(message, MESSAGE_FIGURE_ALLOWED) < bytes;
+    char a[32], b[32];
+    if (limited)
         bytes = bytes_of(message, MESSAGE_FIGURE_ALLOWED);
     if (!strstr(advice, "`allocrig advise`") || message->framework != MESSAGE_PYTORCH ||
         !figures[MESSAGE_FIGURE_RESERVED].known || !figures[MESSAGE_FIGURE_FREE].known ||
         bytes < AR_MIB)
         return;
     fprintf(stream, "\n  ./allocrig advise SNAPSHOT --capacity %" PRIu64 "MiB\n\n", bytes / AR_MIB);
-    say(stream, "The capacity is what the pool has reserved and what is free, or its limit. How to "
-                "take a snapshot: bench/cli/MANUAL.md, \"Record your own program\".");
+    if (limited)
+        say(stream, "%s are the limit of the program.", AR_SIZE(bytes));
+    else
+        say(stream, "%" PRIu64 " MiB are what the pool had reserved (%s) and what was free (%s).",
+            bytes / AR_MIB, size_of(message, MESSAGE_FIGURE_RESERVED, a, sizeof a),
+            size_of(message, MESSAGE_FIGURE_FREE, b, sizeof b));
+    say(stream, "How to take a snapshot: bench/cli/MANUAL.md, \"Record your own program\".");
 }
 
 void message_page_print(FILE *stream, const struct message *message, bool more)

@@ -261,7 +261,7 @@ static bool read_kinds(const struct message_text *text, struct message *self)
     self->killed = found && !self->host && message_text_tells_of_kill(text);
     read_listing(text, self);
     read_rest(text, self);
-    if (self->framework == MESSAGE_VLLM)
+    if (self->framework == MESSAGE_VLLM || self->framework == MESSAGE_PYTORCH)
         message_read_vllm_log(text, self);
     self->new_variable = found && message_text_has(text, "pytorch_alloc_conf");
     return found;
@@ -294,5 +294,7 @@ enum ar_status message_read(const char *text, size_t bytes, struct message *self
     AR_CLOSED(message_text_close) struct message_text squeezed = {0};
     *self = (struct message){0};
     AR_TRY(message_text_open(text, bytes, &squeezed, error));
-    return read_text(&squeezed, self, error);
+    enum ar_status status = read_text(&squeezed, self, error);
+    message_read_source(text, bytes, self);
+    return status;
 }

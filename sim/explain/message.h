@@ -149,6 +149,7 @@ enum message_framework { /* 0: PyTorch */
     X(OUTSIDE_POOL, "of that, outside of the pool")                                                \
     X(OTHERS, "other processes")                                                                   \
     X(REMAINDER, "neither free nor in the pool")                                                   \
+    X(PROGRAM, "needed by the compiled program")                                                   \
     X(TEMPORARIES, "temporaries of the compiled program")
 
 enum message_figure_name {
@@ -216,7 +217,12 @@ struct message {
     struct {
         uint64_t weights;        /* bytes that loading the model took; 0: not in the text */
         uint64_t fitting_length; /* tokens: the longest model length that fits; 0: not there */
+        bool warming_up;         /* it tried its largest batch */
     } vllm;
+    struct {
+        uint64_t bytes;  /* of the largest buffer of a compiled program; 0: not in the text */
+        char source[64]; /* "train.py:41"; "": not in the text */
+    } buffer;
     struct {
         unsigned cards;       /* 0: the text has no listing of nvidia-smi */
         uint64_t used, total; /* of the first card, at another moment */

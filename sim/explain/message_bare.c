@@ -153,7 +153,7 @@ static const char how_jittor[] =
     "Jittor takes memory of the host if the card is full, and stops if that is too much as well: "
     "\"Used\" is both. A smaller batch; device_mem_limit and cpu_mem_limit set what it may use. "
     "Find out: nvidia-smi for other processes.";
-static const char how_warm[] =
+const char message_how_warm[] =
     "vLLM tries its largest batch at its start, after the cache took its share. Lower "
     "max_num_seqs, max_num_batched_tokens or gpu_memory_utilization.";
 
@@ -183,7 +183,7 @@ static const struct message_form bares[] = {
     {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, 0},
     {"cpuretryoom|cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, FORM_HOST},
-    {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", how_warm, 0},
+    {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", message_how_warm, 0},
     {"leavenogpumemoryforthekvcache", MESSAGE_SGLANG, "", how_sglang, 0},
     {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, 0},
     {"outofmemoryat*csrc/cumem_allocator", MESSAGE_VLLM, "CUDA", how_wakes, 0},

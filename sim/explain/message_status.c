@@ -58,6 +58,9 @@ void message_read_vllm_log(const struct message_text *text, struct message *self
     if (message_text_after(text, "maximummodellengthis", 0, text->count, &figure) !=
         MESSAGE_NOWHERE)
         self->vllm.fitting_length = figure.bytes;
+    self->vllm.warming_up = message_text_has(text, "outofmemoryoccurredwhenwarmingup");
+    if (self->vllm.warming_up)
+        self->how = message_how_warm;
 }
 
 /* vLLM, before it has a pool: Free memory on device [cuda:N] (N/N GiB) on startup is less than
@@ -67,8 +70,7 @@ bool message_read_vllm(const struct message_text *text, struct message *self)
     static const struct message_form start = {
         "freememoryondevice*(F/T*desiredgpumemoryutilization(*,A", MESSAGE_VLLM, "",
         "vLLM asks for this share of the card at once, before it has a pool. End the other "
-        "processes (an earlier server may still run), or lower gpu_memory_utilization to what is "
-        "free.",
+        "processes (an earlier server may still run), or lower gpu_memory_utilization to {share}.",
         FORM_CARD | FORM_GIB};
     if (!message_form_read(text, &start, self))
         return false;

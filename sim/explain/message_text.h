@@ -109,6 +109,7 @@ bool message_read_julia(const struct message_text *text, struct message *self);
 bool message_read_vllm(const struct message_text *text, struct message *self);
 void message_read_vllm_log(const struct message_text *text, struct message *self);
 bool message_read_xla(const struct message_text *text, struct message *self);
+void message_read_source(const char *text, size_t bytes, struct message *self);
 bool message_read_printed(const struct message_text *text, struct message *self);
 bool message_read_bare(const struct message_text *text, struct message *self);
 

@@ -22,6 +22,11 @@
 
 #include "sim/explain/message_forms.h"
 
+#define GAP_BUFFER  64 /* characters between the words of a buffer and its size */
+#define GAP_LINE    8  /* between the name of a file and the number of a line */
+#define SOURCE_MOST 48
+#define DIGITS_MOST 10
+
 /* The bytes of an element, by TensorFlow's name of its type. */
 static const struct type {
     const char *name;
@@ -217,7 +222,6 @@ static void read_dump(const struct message_text *text, size_t from, size_t to, s
                                "pool_bytes\":R&availablebytes:F&largestfreeblock:L&maxinuse:K|"
                                "peak_bytes_in_use\':K|peak_bytes_in_use\":K",
                                from, to, 0, figures);
-    (void)message_pattern_read(text, "preallocatedtempallocation:M", 0, text->count, 0, figures);
     read_in_use(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
     if (!figures[MESSAGE_FIGURE_ALLOCATED].known)
         (void)message_pattern_read(text,
@@ -227,6 +231,47 @@ static void read_dump(const struct message_text *text, size_t from, size_t to, s
     self->earlier = message_text_any(text, "bytes_limit\'|bytes_limit\"", from, to);
     read_card(text, self);
     largest->known &= largest->bytes > 0; /* 0 is printed if it was not computed */
+}
+
+/* The report of a compiled program: what it needs, and its largest buffer, which is the first. */
+static void read_program(const struct message_text *text, struct message *self)
+{
+    struct message_figure size;
+    size_t at = message_text_find(text, "preallocatedtempallocation:", 0, text->count);
+    if (at == MESSAGE_NOWHERE)
+        return;
+    (void)message_pattern_read(text, "preallocatedtempallocation:M&totalallocation:Q", at,
+                               text->count, 0, self->figures);
+    at = message_text_find(text, "buffer1:", at, text->count);
+    if (at != MESSAGE_NOWHERE &&
+        message_text_after(text, "size:", at, at + GAP_BUFFER, &size) != MESSAGE_NOWHERE)
+        self->buffer.bytes = size.bytes;
+}
+
+/* The text itself is needed for the name of a file: what is squeezed is in lower case. */
+void message_read_source(const char *text, size_t bytes, struct message *self)
+{
+    static const char file[] = "source_file=", line[] = "source_line=";
+    const char *end = text + bytes, *at = memmem(text, bytes, file, strlen(file));
+    if (!self->buffer.bytes || !at)
+        return;
+    at += strlen(file);
+    while (at < end && (*at == '\\' || *at == '"'))
+        at++;
+    const char *name = at;
+    for (; at < end && !strchr("\\\" \n", *at); at++)
+        name = *at == '/' ? at + 1 : name;
+    const char *number = memmem(at, (size_t)(end - at), line, strlen(line));
+    unsigned digits = 0;
+    if (!number || number - at > GAP_LINE || at == name)
+        return;
+    for (number += strlen(line); number + digits < end && isdigit((unsigned char)number[digits]);)
+        digits++;
+    if (!digits)
+        return;
+    snprintf(self->buffer.source, sizeof self->buffer.source, "%.*s:%.*s",
+             at - name < SOURCE_MOST ? (int)(at - name) : SOURCE_MOST, name,
+             digits < DIGITS_MOST ? (int)digits : DIGITS_MOST, number);
 }
 
 static struct message_figure rest_of(const struct message_figure *limit,
@@ -350,5 +395,6 @@ bool message_read_xla(const struct message_text *text, struct message *self)
     find_dump(text, from, to, self);
     fill_dump(self);
     read_created(text, self);
+    read_program(text, self);
     return true;
 }

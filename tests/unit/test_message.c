@@ -682,3 +682,28 @@ TEST(a_pattern_reaches_no_further_than_its_gap)
     assert_true((writing_add(&text, "end"), finds("asks*end", text.text, figures)));
     assert_false(finds("ask*end", text.text, figures));
 }
+
+static void check_buffer(const char *text, const char *source)
+{
+    struct message message;
+    assert_ok(message_read(text, strlen(text), &message, &test_error));
+    assert_int_equal(message.buffer.bytes, UINT64_C(4) << 30);
+    assert_string_equal(message.buffer.source, source);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_PROGRAM].bytes, UINT64_C(18) << 30);
+}
+
+#define PROGRAM                                                                                    \
+    "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12884901888 bytes.\n"              \
+    "preallocated temp allocation: 12.00GiB\ntotal allocation: 18.00GiB\nBuffer 1:\n"              \
+    "Size: 4.00GiB\nOperator: op_name=\"jit(f)\" "
+
+TEST(the_largest_buffer_of_a_program_and_its_line)
+{
+    check_buffer(PROGRAM "source_file=\"/home/A/My_Train.py\" source_line=41\nBuffer 2:",
+                 "My_Train.py:41");
+    check_buffer(PROGRAM "source_file=\\\"a/b.py\\\" source_line=7", "b.py:7");
+    check_buffer(PROGRAM "source_file=\"b.py\" source_line=", "");
+    check_buffer(PROGRAM "source_file=\"b.py", "");
+    check_buffer(PROGRAM "source_file=", "");
+    check_buffer(PROGRAM, "");
+}
