@@ -281,9 +281,16 @@ static enum ar_status list_metrics(const char *name, struct ar_error *error)
     }
     if (name && find(metric_at, name) == SIZE_MAX && results_column_metric(name, 0) != METRIC_COUNT)
         return show_column(name, error);
-    enum metric metric = name ? figure_column_metric(name) : METRIC_COUNT;
-    if (name && find(metric_at, name) == SIZE_MAX && metric != METRIC_COUNT)
+    bool share = false;
+    enum metric metric = name ? figure_column_metric(name, &share) : METRIC_COUNT;
+    if (name && find(metric_at, name) == SIZE_MAX && metric != METRIC_COUNT) {
+        if (share)
+            say(stdout,
+                "%s: %s / device_time_ns, a ratio in the data of the figures; empty if slowdown "
+                "is null\n",
+                name, metric_info(metric)->name);
         return show_metric(metric, error);
+    }
     if (name)
         return list_names("metric", metric_at, show_metric, name, error);
     struct table *table = table_of("metric<22; unit<; better<; class<; definition<");

@@ -80,8 +80,9 @@ enum figure_file {
     FIGURE_FILES
 };
 void figure_write(FILE *stream, const struct results *results, enum figure_file file);
-/* The metric of a column of one of the files; METRIC_COUNT: there is no such column. */
-enum metric figure_column_metric(const char *name);
+/* The metric of a column of one of the files; METRIC_COUNT: there is no such column. `share`: the
+ * column is that divided by the time of the run. */
+enum metric figure_column_metric(const char *name, bool *share);
 
 /* The name of a workload as part of a file name, without folders: characters other than letters,
  * digits, dots and dashes become dashes. Returns `text`. */

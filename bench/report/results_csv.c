@@ -341,12 +341,14 @@ static void put_figure(struct csv_writer *csv, const struct result_policy *polic
     csv_put_metric(csv, &median);
 }
 
-enum metric figure_column_metric(const char *name)
+enum metric figure_column_metric(const char *name, bool *share)
 {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         for (size_t j = 0; j < files[i].count; j++)
-            if (strcmp(files[i].columns[j].name, name) == 0)
+            if (strcmp(files[i].columns[j].name, name) == 0) {
+                *share = files[i].columns[j].share;
                 return files[i].columns[j].metric;
+            }
     return METRIC_COUNT;
 }
 

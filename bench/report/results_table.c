@@ -814,7 +814,7 @@ static bool replicates_are_alike(const struct result_group *group)
     return several;
 }
 
-/* "NAME", "NAME and 2 more": the workloads with such a group. "" for none. */
+/* "NAME", "NAME and NAME", "NAME and 2 more": the workloads with such a group. "" for none. */
 static void name_workloads(const struct results *results,
                            bool (*is_such)(const struct result_group *group), char names[160])
 {
@@ -829,7 +829,9 @@ static void name_workloads(const struct results *results,
         last = name;
     }
     names[0] = '\0';
-    if (first && more)
+    if (more == 1 && strlen(first) <= 76 && strlen(last) <= 76)
+        snprintf(names, 160, "%.76s and %.76s", first, last);
+    else if (first && more)
         snprintf(names, 160, "%.120s and %zu more", first, more);
     else if (first)
         snprintf(names, 160, "%.120s", first);
@@ -921,8 +923,8 @@ void results_notes_print(FILE *stream, const struct results *results, bool verif
     name_workloads(results, lacks_slowdown, names);
     if (names[0])
         say(stream,
-            "No slowdown (-) of %s: without kernels there is no time that an allocator could "
-            "lengthen (--host recorded takes the times between events, if a recording has them)%s.",
+            "No slowdown (-) of %s: without kernels there is no time to compare (--host recorded "
+            "takes the times between events, if a recording has them)%s.",
             names, verified ? "; runs with --verify are not compared with a baseline" : "");
     name_workloads(results, replicates_are_alike, names);
     if (names[0])

@@ -13,7 +13,6 @@ build=$1 suite=${2:-} results=results/latest
 [ -z "$suite" ] || [ -r "$suite" ] || { echo "bench: there is no suite $suite to read" >&2; exit 2; }
 rm -rf $results/data $results/figures
 mkdir -p "$build"
-touch "$build/bench-began"
 if [ -z "$suite" ]; then
     card=$(./allocrig list devices cuda | sed -n '2,/^$/p' | tr -s ' \n' ' ')
     case $card in
@@ -30,6 +29,7 @@ journal=$build/bench-$(cksum <./allocrig | cut -d ' ' -f 1)-$(cksum <"$suite" | 
 [ ! -e "$journal" ] || echo "bench: goes on where it was ended ($journal)"
 echo "./allocrig run $suite --journal $journal"
 ALLOCRIG_PROGRESS=${ALLOCRIG_PROGRESS:-60} ./allocrig run "$suite" --journal "$journal"
+touch "$build/bench-ran"
 plots/draw.sh
-echo "files written:"
-find $results -type f -newer "$build/bench-began" | sort | sed 's/^/  /'
+# The run has named its own files.
+find $results -type f -newer "$build/bench-ran" | sort | sed 's/^/wrote /'

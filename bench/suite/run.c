@@ -1,6 +1,7 @@
-/* A child sends the bytes of one struct of this same program, and then of a thin series. Lengths,
- * the numbers of the run, every enumeration and the ends of texts are checked before they are used.
- * What records borrow from the plan is not sent. */
+/* Executes one run of a plan (run.h), here or in a child. A child sends the bytes of one struct of
+ * this same program, and then of a thin series. Lengths, the numbers of the run, every enumeration
+ * and the ends of texts are checked before they are used. What records borrow from the plan is not
+ * sent. */
 #include "bench/suite/run.h"
 
 #include <pthread.h>

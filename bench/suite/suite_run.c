@@ -259,11 +259,11 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
     print_title(
         stream, form, "Median over the replicates, its interval at 95 % or more (low, high), range",
         "\nMedian and range over the replicates. Low and high, from six replicates on: the\n"
-        "median lies between them with 95 % confidence or more. Places are by peak\n"
-        "physical bytes: one more than the number of policies that are told apart as\n"
-        "better; `=`: some other policy cannot be told from it. Two are told apart if the\n"
-        "interval of their difference, seed by seed, excludes 0 (of fewer than six\n"
-        "replicates: if their ranges do not overlap).\n\n");
+        "median lies between them with 95 % confidence or more. `all`: all replicates are\n"
+        "equal as printed. Places are by peak physical bytes: one more than the number of\n"
+        "policies that are told apart as better; `=`: some other policy cannot be told\n"
+        "from it. Two are told apart if the interval of their difference, seed by seed,\n"
+        "excludes 0 (of fewer than six replicates: if their ranges do not overlap).\n\n");
     AR_TRY(spread_table_print(&self->results, stream, form, error));
     if (!results_have_pairs(&self->results))
         return AR_OK;

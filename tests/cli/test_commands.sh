@@ -103,7 +103,8 @@ refuses names_of_one_name 2 'list: --names needs one kind and no name' list poli
 refuses unknown_recording 2 'no recording "no.csv.gz" in workloads/data' list recordings no.csv.gz
 says a_card_by_its_name 'A card: -d sim:profile=l4\. Of its memory a process may have 21\.45 GiB\.$' list devices l4
 refuses no_such_card 2 'no device "a100"; did you mean: a100-40, a100-80' list devices a100
-says a_metric_by_its_column '^external_fragmentation_mean: 1 - largest request' list metrics ext.frag
+says a_metric_by_its_column '^external_fragmentation_mean: 1 - L / F' list metrics ext.frag
+says a_share_by_its_column '^driver_share: driver_time_ns / device_time_ns' list metrics driver_share
 says a_metric_by_its_column_in_a_file '^alloc_ns_p50: median host time' list metrics alloc_p50_ns
 says each_metric_of_a_column '^driver_time_ns: own time of the driver calls' list metrics driver
 refuses unknown_list 2 'no list of "polices"; did you mean "policies"' list polices
