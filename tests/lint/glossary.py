@@ -33,22 +33,21 @@ def parts_of_document(text):
             yield at, re.sub(r'`[^`]*`', '``', line), True
 
 
-def is_too_long(kind, line):
-    if kind == 'code':
-        return len(line) > COMMENT_COLUMNS
-    return len(line) > TEXT_COLUMNS and not line.lstrip().startswith(('|', '[', '!', '<', 'http'))
+def is_too_long(kind, line, most):
+    return len(line) > most and (kind == 'code' or not line.lstrip().startswith(('|', '[', '!', '<', 'http')))
 
 
 def look_at(kind, path, terms):
     text = open(path, encoding='utf-8', errors='replace').read()
     lines = text.split('\n')
+    most = COMMENT_COLUMNS if kind == 'code' else TEXT_COLUMNS
     for at, part, is_prose in (parts_of_code if kind == 'code' else parts_of_document)(text):
         for pattern, instead in terms:
             match = pattern.search(part)
             if match:
                 print(f'{path}:{at}: "{match.group(0)}" is out of use: {instead}')
-        if is_prose and is_too_long(kind, lines[at - 1]):
-            print(f'{path}:{at}: the line has {len(lines[at - 1])} columns')
+        if is_prose and is_too_long(kind, lines[at - 1], most):
+            print(f'{path}:{at}: the line has {len(lines[at - 1])} columns, more than {most}: break it')
 
 
 for request in sys.stdin:
