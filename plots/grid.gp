@@ -9,8 +9,8 @@
 #   LEFT_LEAST     the minimum number of pixels left of all panels, if a script needs more than the default
 #   FOOT           pixels below the last row, for labels that only the lowest panels have (default 0)
 # A script calls `eval panel(w)` before each plot and `load 'plots/key.gp'` at its end. In the form for
-# a paper's column the picture is 420 pixels wide, which are 8.5 cm there: letters are just
-# under 6 points, a row has fewer panels (COLUMN_COLUMNS, default 1), and there is no title, because the
+# a paper's column the picture is 420 pixels wide, which are 8.5 cm there: letters have
+# 7.6 points, a row has fewer panels (COLUMN_COLUMNS, default 1), and there is no title, because the
 # caption is the title.
 WIDTH = NARROW ? 420 : 1200
 LEFT = larger(NARROW ? 76 : 95, exists('LEFT_LEAST') ? LEFT_LEAST : 0)

@@ -11,8 +11,13 @@ load 'plots/spread.gp'
 
 TITLE = 'host time of one call'
 MOST_COLUMNS = 2
-ROW = 250
-ABOVE = 30
+# Letters of a title, and lines of the longest.
+TITLE_MOST = NARROW ? 45 : W > 1 ? 60 : 120
+SHORT = ''
+do for [w = 1:W] { SHORT = SHORT.' '.plain(word(PANELS, w)) }
+EXTRA = 15 * (most_lines(SHORT, TITLE_MOST) - 1)
+ROW = 250 + EXTRA
+ABOVE = 30 + EXTRA
 BELOW = 50
 GAP = 70
 load 'plots/grid.gp'
@@ -34,7 +39,7 @@ WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] percentiles(KEY_NAME[k], worklo
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
-    set title workload
+    set title in_lines(word(SHORT, w), TITLE_MOST)
     set label 1 'percentile of allocs' at first 3, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
     set label 2 'of frees' at first 6.5, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
     unset label 3

@@ -14,8 +14,13 @@ load 'plots/spread.gp'
 TITLE = 'memory against time in the driver (lower left is better)'
 MOST_COLUMNS = 3
 COLUMN_COLUMNS = W > 2 ? 2 : 1
-ROW = NARROW && W > 2 ? 190 : 280
-ABOVE = NARROW ? 26 : 30
+# Letters of a title, and lines of the longest.
+TITLE_MOST = NARROW ? (W > 2 ? 25 : 45) : W > 2 ? 42 : 120 / W
+SHORT = ''
+do for [w = 1:W] { SHORT = SHORT.' '.plain(word(PANELS, w)) }
+EXTRA = 15 * (most_lines(SHORT, TITLE_MOST) - 1)
+ROW = (NARROW && W > 2 ? 190 : 280) + EXTRA
+ABOVE = (NARROW ? 26 : 30) + EXTRA
 BELOW = NARROW ? 28 : 50
 FOOT = NARROW ? 20 : 12
 GAP = 25
@@ -43,7 +48,7 @@ WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows2(workload, KEY_NAME[k]) us
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
-    set title workload
+    set title in_lines(word(SHORT, w), TITLE_MOST) font (NARROW && W > 2 && strlen(word(SHORT, w)) > 20 ? ',8' : ',11')
     if (lowest(w)) { set xlabel 'peak physical / peak live' } else { unset xlabel }
     unset label 2
     if (leftmost(w)) { set label 2 (NARROW && W > 2 ? 'driver time / time' : 'driver''s share of the time') at screen across(NARROW ? 8 : 22), graph 0.5 center rotate textcolor rgb '#222222' }

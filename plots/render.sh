@@ -2,7 +2,8 @@
 # Draws every figure for which there are data, as SVG, PNG and PDF (8.5 cm wide). Usage:
 #   plots/render.sh DATA OUT [FORM]..     FORM: svg, png, pdf, svg-column, png-column
 # DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md describes their columns).
-# The variable FIGURES, a pattern of names, selects figures. If a file is missing or has no row, its
+# The variable FIGURES, a pattern of names, selects figures, and PANELS panels of the figure of
+# fragmentation: 'internal external unusable overhead', or some of them. If a file is missing or has no row, its
 # figure is not drawn, and a message says so. OUT/captions.txt has a caption for each figure in OUT,
 # with the program, its commit and what the figures depend on if DATA/../summary.md has them.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
@@ -22,6 +23,12 @@ if ! compgen -G "$data/*.csv" >/dev/null; then
     [ ! -d "$data/data" ] || { echo "figures: $given has no CSV files; did you mean $given/data?" >&2; exit 2; }
     echo "figures: $given has no CSV files: \`allocrig run .. --output FOLDER\` writes FOLDER/data" >&2; exit 2
 fi
+panels=${PANELS:-internal external unusable overhead}
+for panel in $panels; do
+    case $panel in internal | external | unusable | overhead) ;; *)
+        echo "figures: PANELS=$panel is no panel: internal, external, unusable, overhead" >&2; exit 2 ;;
+    esac
+done
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -61,14 +68,22 @@ spread() {
         }' "$1"
 }
 
+has_panel() { [[ " $panels " == *" $1 "* ]]; }
 # caption SCRIPT CSV NAME
 caption() {
     local of=${3#*-}
     case $1 in
-    memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The figures are that peak, and its ratio to the peak of live bytes. Policies with the same curves share a panel." ;;
+    memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The numbers above a panel are that peak and its ratio to the peak of live bytes. Policies with the same curves share a panel." ;;
     addresses) echo "Addresses of $of over time. Each block is a rectangle, as wide as its life and as high as its bytes; segments are stacked." ;;
-    slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps). Smaller costs than at the lower edge, and none, lie on it. A cross: the program did not finish (with replicates: at least one of them)." ;;
-    fragmentation) echo "Fragmentation, lower is better. The first three are means over the run, weighted by the time of the recording or, without times, by the bytes of requests; overhead is the peak of physical bytes divided by the peak of live bytes." ;;
+    slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps). Smaller costs than at the lower edge, and none, lie on it. A cross: the program did not finish (with replicates: at least one of them did not; the table has how many did)." ;;
+    fragmentation)
+        echo "Fragmentation, lower is better."
+        ! has_panel internal || echo "Internal: 1 - bytes asked for / bytes granted, which are those of the blocks after rounding."
+        ! has_panel external || echo "External: 1 - the largest request that can be served without a driver call / free bytes."
+        ! has_panel unusable || echo "Unusable free index: the part of the free bytes that cannot hold whole blocks of the median request (half of all requested bytes are in requests of at most its size)."
+        ! has_panel overhead || echo "Overhead: the peak of physical bytes, which the device charges in pages, / the peak of live bytes, which the program asked for and has not freed."
+        [ "$panels" = overhead ] || echo "All but the overhead are means over the run, weighted by the time of the recording or, without times, by the bytes of requests."
+        ;;
     latency) echo "Host time of a call of the policy, by percentile of all calls, without the driver's time and without waits." ;;
     pareto) echo "The peak of physical bytes divided by the peak of live bytes, against the driver's share of the run time. The line joins the policies that no other policy beats in both." ;;
     frontier) echo "Capacities at which $of finishes (dots) and does not (crosses), by a parameter of the program. The line is its peak of live bytes." ;;
@@ -82,7 +97,7 @@ source_of() {
     local summary
     summary=$(dirname "$data")/summary.md
     [ ! -e "$summary" ] || awk '/^allocrig / && !program { program = $0; sub(/(, [0-9]*-[0-9]*-[0-9T:]*Z)?;.*/, "", program); print program "." }
-        /^\*\*.*: .*frees .*\*\*$/ && !seen[$0]++ { gsub(/\*\*/, ""); print $0 "." }' "$summary"
+        /^\*\*.*: .*frees .*\*\*$/ && !/: compared with / && !seen[$0]++ { gsub(/\*\*/, ""); print $0 "." }' "$summary"
 }
 
 failed=0
@@ -104,7 +119,7 @@ draw() {
     for form in "${forms[@]}"; do
         file=$name.${form%-column}
         [ "$form" = "${form%-column}" ] || file=$name-column.${form%-column}
-        if ! gnuplot -e "IN='$csv'; OUT='$work/figure.$form'; TERM='$form'; NAME='${name#*-}'; POLICIES='$policies'" \
+        if ! gnuplot -e "IN='$csv'; OUT='$work/figure.$form'; TERM='$form'; NAME='${name#*-}'; POLICIES='$policies'; ONLY='$panels'" \
             "plots/$script.gp" 2>"$work/log" || [ ! -s "$work/figure.$form" ]; then
             echo "figures: plots/$script.gp failed on $csv:" >&2
             cat "$work/log" >&2

@@ -30,10 +30,15 @@ TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
 # The rows above take 10 pixels for each policy, but at least the height of their label.
+# Letters of a title, and lines of the longest.
+TITLE_MOST = NARROW ? (W > 1 ? 26 : 48) : W > 3 ? 34 : 1000 / W / 8
+SHORT = ''
+do for [w = 1:W] { SHORT = SHORT.' '.plain(word(PANELS, w)) }
+EXTRA = 13 * (most_lines(SHORT, TITLE_MOST) - 1)
 STRIP = larger(100, (NARROW ? (M > 18 ? 5 : 6) : 10) * (M + 1))
 SIZE = NARROW ? 0.75 : 1 # of marks
-ROW = (!NARROW ? 260 : M > 20 ? 124 : 132) + STRIP
-ABOVE = NARROW ? 24 : 30
+ROW = (!NARROW ? 260 : M > 20 ? 124 : 132) + STRIP + EXTRA
+ABOVE = (NARROW ? 24 : 30) + EXTRA
 BELOW = NARROW ? 24 : 55
 FOOT = NARROW ? 22 : 12
 GAP = 22
@@ -72,7 +77,8 @@ do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
     # In a column, long names of neighbouring panels and the labels below would overlap.
-    set title workload font (NARROW && strlen(workload) > 16 ? ',8' : ',11')
+    title = word(SHORT, w)
+    set title in_lines(title, TITLE_MOST) font (NARROW && strlen(title) > 16 ? ',8' : ',11')
     if (lowest(w)) { set xlabel (NARROW && W > 1 ? 'capacity / live peak' : 'capacity / live peak (equal steps)') } else { unset xlabel }
     # All panels have the same scale: only the left one has labels, and none at the crosses.
     unset label 2; unset label 3

@@ -56,9 +56,14 @@ key_add(name, rgb, mark, dashes, width) = (K = K + 1, KEY_NAME[K] = name, KEY_CO
 # A spec as a reader can paste it: plots/clean.awk writes ; for its commas and ^ for its apostrophes.
 swapped(text, from, to) = (place = strstrt(text, from), place == 0 ? text : text[1:place - 1].to.swapped(text[place + 1:*], from, to))
 pasted(text) = swapped(swapped(text, ';', ','), '^', "'")
+# A workload without the folders and the ending of its file, as recordings are named.
+plain(name) = system("echo '".name."' | sed 's|[^:=;]*/||g; s|[.]csv[.]gz||g; s|[.]default||g'")
 # A name of more than `most` letters is cut after its last : or ; before that.
 cut_at(text, most) = strlen(text) <= most ? strlen(text) : (cut = most, (sum [i = 1:most + 1] (has(': ;', text[i:i]) ? (cut = i, 0) : 0)), cut)
 in_lines(text, most) = strlen(text) <= most ? pasted(text) : pasted(text[1:cut_at(text, most)])."\n".in_lines(text[cut_at(text, most) + 1:*], most)
 lines_in(text, most) = strlen(text) <= most ? 1 : 1 + lines_in(text[cut_at(text, most) + 1:*], most)
+# Of the names in `list`: the length of the longest, and the most lines that one has.
+longest_in(list) = (widest = 0, (sum [i = 1:words(list)] (widest = larger(widest, strlen(word(list, i))), 0)), widest)
+most_lines(list, most) = (lines = 1, (sum [i = 1:words(list)] (lines = larger(lines, lines_in(word(list, i), most)), 0)), lines)
 # Adds all policies in `list`, with lines of `width`; returns their number.
 key_policies(list, width) = (sum [i = 1:N] (has(list, word(POLICIES, i)) ? key_add(word(POLICIES, i), colour(i), point(i), dash(i), width) > 0 : 0))
