@@ -211,10 +211,11 @@ struct ar_policy_ops {
      * `stats` change only by calls to the policy, not with time.
      *
      * EFFORT_TRIM: let F be the free bytes that can be released, and R what the limit still allows
-     * (ar_policy_rest). Return at most F, or the largest free block if that is more. A request
-     * above the answer + R must be refused. Over mapped pages it may be larger by the free parts of
-     * pages in use that the block can reuse; in vmm a part of each handle that is cut. With classes
-     * of sizes the answer is the smaller one of F and the largest class within F + R. */
+     * (ar_policy_rest). The answer is F, or the largest free block if that is more. A request of
+     * so many bytes must be served, and one of more than the answer + R must end with NO_MEMORY.
+     * Over mapped pages a request may be larger by the free parts of pages in use that the block
+     * can reuse; in vmm a part of each handle that is cut. With classes of sizes the answer is the
+     * smaller one of F and the largest class within F + R. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */
