@@ -166,12 +166,27 @@ done
 mkdir -p "$TEST_TMP/long/data"
 long='"torch:expandable_segments=true,max_split_size_mb=128,roundup_power2_divisions=4"'
 for name in pareto slowdown series-saw_tooth; do sed "s/^growth,/$long,/; s/,growth,/,$long,/" "$data/$name.csv" >"$TEST_TMP/long/data/$name.csv"; done
-printf '%s\n' '' 'allocrig 0.1.0, commit 123; a card' '**a: frees ordered, host none**' >"$TEST_TMP/long/summary.md"
+printf '%s\n' '' 'allocrig 0.1.0, commit 123; a card' '**a: frees ordered, host none**' \
+    '**a, 10 replicates: compared with torch, frees ordered, host none**' >"$TEST_TMP/long/summary.md"
 plots/render.sh "$TEST_TMP/long/data" "$TEST_TMP/long/figures" svg svg-column >/dev/null
 for name in pareto slowdown; do
     check "a_long_name_is_whole_in_$name" grep -qF ">${long//\"/}<" "$TEST_TMP/long/figures/$name.svg"
     check "a_long_name_has_lines_in_a_column_of_$name" [ "$(grep -cE '>(torch:expandable_segments=true,|max_split_size_mb=128,roundup_power2_divisions=4)<' "$TEST_TMP/long/figures/$name-column.svg")" = 2 ]
 done
+# A workload loses the folders and the ending of its file, and a single one is named once, below the last panel.
+mkdir -p "$TEST_TMP/learned"
+long='"learned:trace=some/where/lora_recompute.default.csv.gz,steps=100,warmup=3,seed=12"'
+for name in fragmentation pareto slowdown latency; do sed "s|^gpt2_train,|$long,|; /never_passes/d" "$data/$name.csv" >"$TEST_TMP/learned/$name.csv"; done
+plots/render.sh "$TEST_TMP/learned" "$TEST_TMP/learned" svg svg-column >/dev/null
+for name in fragmentation pareto slowdown latency; do
+    check "a_long_workload_is_whole_in_$name" [ "$(grep -cE '>learned:trace=lora_recompute,steps=100,warmup=3,seed=12<' "$TEST_TMP/learned/$name.svg")" = 1 ]
+    check "a_long_workload_has_lines_in_a_column_of_$name" [ "$(grep -cE '>(learned:trace=lora_recompute,[^<]*,|[^<]*seed=12)<' "$TEST_TMP/learned/$name-column.svg")" = 2 ]
+done
+FIGURES=fragmentation PANELS='external overhead' plots/render.sh "$TEST_TMP/learned" "$TEST_TMP/learned/two" svg >/dev/null
+check panels_are_drawn_alone [ "$(grep -cE '>(internal|external|unusable|overhead)[^<]*<' "$TEST_TMP/learned/two/fragmentation.svg")" = 2 ]
+check a_caption_has_the_panels eval 'grep -q "External: .* Overhead: " "$TEST_TMP/learned/two/captions.txt" && ! grep -qE "Internal|Unusable" "$TEST_TMP/learned/two/captions.txt"'
+output=$(PANELS=outside plots/render.sh "$TEST_TMP/learned" "$TEST_TMP/learned/two" svg 2>&1)
+check an_unknown_panel_is_refused [ "$? $output" = "2 figures: PANELS=outside is no panel: internal, external, unusable, overhead" ]
 check a_long_title_has_lines grep -q '>max_split_size_mb=128,<' "$TEST_TMP/long/figures/memory-saw_tooth-column.svg"
 check each_figure_has_a_caption [ "$(grep -cE '^(memory-saw_tooth|slowdown|pareto): ' "$TEST_TMP/long/figures/captions.txt")" = 3 ]
 check captions_say_what_they_are_of grep -qx 'All: allocrig 0.1.0, commit 123. a: frees ordered, host none.' "$TEST_TMP/long/figures/captions.txt"
