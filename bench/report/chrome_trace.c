@@ -1,10 +1,10 @@
-/* Times are the device's clock as the host sees it, in microseconds. If nothing advances that
- * clock, as between two requests without a driver call, an event of the trace takes a nanosecond,
- * so that events stay apart and in order.
+/* Runs over time for ui.perfetto.dev (`run --chrome`). Times are the device's clock as the host
+ * sees it, in microseconds. If nothing advances that clock, as between two requests without a
+ * driver call, an event of the trace takes a nanosecond, so that events stay apart and in order.
  *
- * Too many values are thinned: of several consecutive counter values the greatest of each counter
- * remains, so no peak is lost; of driver calls the longest remain. The file states the full
- * numbers. */
+ * Too many values are thinned: of several consecutive counter values the greatest of each
+ * counter remains, so no peak is lost; of driver calls the longest remain. The file states the
+ * full numbers. */
 #include "bench/report/run_output.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
-/* The elements are those that Jenkins and GitLab read: testsuites, testsuite, properties, testcase,
- * failure, error, skipped. Times are the device's, because they are the same on every machine. */
+/* Results as JUnit XML (`run --junit`). The elements are those that Jenkins and GitLab read:
+ * testsuites, testsuite, properties, testcase, failure, error, skipped. Times are the device's,
+ * because they are the same on every machine. */
 #include "bench/report/result_writers.h"
 
 #include <inttypes.h>

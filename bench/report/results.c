@@ -1,6 +1,6 @@
-/* Groups are found in one pass over the runs. Medians: of a metric whose values all agree the first
- * value stays as it is (integers beyond 2^53 too); else it is the median of the runs, as an integer
- * if the metric is one. */
+/* Groups the records of a suite (results.h). Groups are found in one pass over the runs.
+ * Medians: of a metric whose values all agree the first value stays as it is (integers beyond
+ * 2^53 too); else it is the median of the runs, as an integer if the metric is one. */
 #include "bench/report/results.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* The policy's walk gives the blocks in use with their sizes; the entries give the requested bytes,
- * the tag, and whether the program has freed the block. Headers of the policy and free ranges
- * become free blocks. */
+/* A run as a PyTorch memory snapshot (`run --snapshot`). The policy's walk gives the blocks in
+ * use with their sizes; the entries give the requested bytes, the tag, and whether the program
+ * has freed the block. Headers of the policy and free ranges become free blocks. */
 #include "bench/report/run_output.h"
 
 #include <stdlib.h>

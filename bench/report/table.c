@@ -1,7 +1,7 @@
-/* Rows are kept as texts until the table is printed, because the widths depend on all of them. If a
- * line would be longer than LINE_WIDTH, the columns stand closer together. If that is not enough,
- * one column of texts becomes narrower: a cell that is longer than its column gets a line of its
- * own, with the rest of its row below it. */
+/* Prints tables of texts (table.h). Rows are kept as texts until the table is printed, because
+ * the widths depend on all of them. If a line would be longer than LINE_WIDTH, the columns stand
+ * closer together. If that is not enough, one column of texts becomes narrower: a cell that is
+ * longer than its column gets a line of its own, with the rest of its row below it. */
 #include "bench/report/table.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
-/* A run on a card has a process of its own, so what is written at its end is written in that
- * process: it shares the streams but not the memory. Therefore a timeline of several runs, which is
- * one file, needs runs in this process. */
+/* Opens and fills the files of a suite (run_files.h). A run on a card has a process of its own,
+ * so what is written at its end is written in that process: it shares the streams but not the
+ * memory. Therefore a timeline of several runs, which is one file, needs runs in this process. */
 #include "bench/suite/run_files.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-/* A suite has six sections. [suite], [slowdown], [grid]: key = value.
- * [policies], [workloads], [devices]: one name a line, since specs hold equals signs. */
+/* Reads suite files (suite.h). A suite has six sections. [suite], [slowdown], [grid]: key =
+ * value. [policies], [workloads], [devices]: one name a line, since specs hold equals signs. */
 #include "bench/suite/suite.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* 1. Plan: all bad input is reported here. 2. Open the files: a place that cannot be written is
- * reported here. 3. Run. 4. Group the results. 5. Print the tables. 6. Put all files in their
- * places. */
+/* Runs a suite or a grid (suite_run.h). 1. Plan: all bad input is reported here. 2. Open the
+ * files: a place that cannot be written is reported here. 3. Run. 4. Group the results. 5. Print
+ * the tables. 6. Put all files in their places. */
 #include "bench/suite/suite_run.h"
 
 #include <stdlib.h>

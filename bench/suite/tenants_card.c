@@ -1,4 +1,5 @@
-/* The first half runs in a child, the second in the parent. */
+/* Tenants on a real card, each in a process of its own (tenants_suite.h). The first half runs in
+ * a child, the second in the parent. */
 #include "bench/suite/tenants_suite.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* All texts that a setup points to are copies that it owns. */
+/* Reads suites of tenants (tenants_suite.h). All texts that a setup points to are copies that it
+ * owns. */
 #include "bench/suite/tenants_suite.h"
 
 #include <stdio.h>

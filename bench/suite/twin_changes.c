@@ -1,4 +1,6 @@
-/* 1. Policies: options that are known to change how much memory is kept, if the policy has them.
+/* The changes of a scenario that the what-ifs of `twin` try (twin_study.h).
+ *
+ * 1. Policies: options that are known to change how much memory is kept, if the policy has them.
  * 2. Parts: the changes that a part offers.
  * 3. Parts that hold memory at the peak, or where memory runs out, without taking part in it:
  *    release before, restore after.

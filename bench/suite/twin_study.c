@@ -1,8 +1,8 @@
-/* The largest safe cache is searched in steps: hundredths of a fraction, 1/200 of the card's bytes,
- * or hundredths of the present count. From the present value upwards if it passes, else downwards
- * in coarse steps to one that passes; then by halves. A run that passes the whole schedule is safe.
- * It is assumed that what passes with a value passes with less, down to where the engine refuses to
- * start. */
+/* What `twin` does with a scenario (twin_study.h). The largest safe cache is searched in steps:
+ * hundredths of a fraction, 1/200 of the card's bytes, or hundredths of the present count. From
+ * the present value upwards if it passes, else downwards in coarse steps to one that passes;
+ * then by halves. A run that passes the whole schedule is safe. It is assumed that what passes
+ * with a value passes with less, down to where the engine refuses to start. */
 #include "bench/suite/twin_study.h"
 
 #include <inttypes.h>
