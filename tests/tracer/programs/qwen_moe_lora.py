@@ -37,6 +37,7 @@ for step in range(6):
     optimizer.zero_grad()
     print(step, loss.item())
 model.eval()
+model.config.output_router_logits = False
 with torch.inference_mode():
     out = model.generate(torch.randint(5, 16000, (8, 96), device="cuda"), max_new_tokens=20, min_new_tokens=20, do_sample=False)
     print(out.shape)
