@@ -1,4 +1,4 @@
-"""CoAtNet of timm in bfloat16: convolutions first, attention with relative positions after, AdamW with a cosine, exponential average, labels with smoothing, evaluation of the average."""
+"""CoAtNet of timm in float32: convolutions first, attention with relative positions after, AdamW with a cosine, exponential average, labels with smoothing, evaluation of the average."""
 import timm
 import torch
 from timm.optim import param_groups_weight_decay
@@ -12,8 +12,7 @@ rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20)
 criterion = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
 for step in range(7):
     x, y = torch.randn(32, 3, 224, 224).cuda(), torch.randint(0, 100, (32,)).cuda()
-    with torch.autocast("cuda", torch.bfloat16):
-        loss = criterion(model(x), y)
+    loss = criterion(model(x), y)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -22,5 +21,5 @@ for step in range(7):
     average.update_parameters(model)
     print(step, loss.item())
 average.eval()
-with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
+with torch.no_grad():
     print(sum((average(torch.randn(64, 3, 224, 224).cuda()).argmax(1) == 3).float().mean().item() for _ in range(2)))

@@ -1,10 +1,11 @@
-"""MaxViT of timm: windows and grids, stochastic depth, float16 with a scaler, stages that are checkpointed, a layer-wise decay of the rate."""
+"""MaxViT of timm: windows and grids, stochastic depth, float16 with a scaler, attention written out, stages that are checkpointed, a layer-wise decay of the rate."""
 import timm
 import torch
 import torch.nn.functional as F
 from timm.optim import create_optimizer_v2
 
 torch.manual_seed(1105)
+timm.layers.set_fused_attn(False)  # the fused one has no gradient of the bias here
 model = timm.create_model("maxvit_nano_rw_256", pretrained=False, num_classes=80, drop_path_rate=0.2).cuda()
 model.set_grad_checkpointing(True)
 optimizer = create_optimizer_v2(model, opt="adamw", lr=1e-3, weight_decay=0.05, layer_decay=0.8)
