@@ -20,6 +20,7 @@ KNOB_TILE, KNOB_WORKSPACE, KNOB_CLUSTER_M, KNOB_CLUSTER_N = 2, 25, 27, 28
 TILES = {0: (128, 128), 1: (128, 64), 2: (128, 32), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256),
          7: (64, 128), 8: (64, 32), 9: (64, 256), 16: (256, 32), 18: (64, 192), 19: (128, 192), 20: (256, 96)}
 ALONE = 18  # multiprocessors for which cuDNN plans without a driver
+WIDE = 256  # channels or filters of a group
 STEP = {"float32": 32, "float16": 64, "bfloat16": 64}  # elements of the sum that a tile adds at once
 product = math.prod
 
@@ -64,9 +65,9 @@ def divide(s, knobs, at_once):
     if s.operation == BACKWARD_INPUT:
         m, n, k = product((s.x[0],) + tuple(s.x[2:])), channels, filters
     together = min(tile[1] // n, step // k)  # groups that share a tile
-    across, steps = -(-n // tile[1]), k * elements / step
+    across, steps = -(-n // tile[1]), elements * -(-k // step)
     if s.operation == BACKWARD_WEIGHT:  # tiles of the weight do not span elements of the filter
-        m, n, steps = filters, channels, product((s.y[0],) + tuple(s.y[2:])) / step
+        m, n, steps = filters, channels, -(-product((s.y[0],) + tuple(s.y[2:])) // step)
         together, across = min(tile[0] // m, tile[1] // n), elements * -(-n // tile[1])
     blocks = at_once(knobs[KNOB_CLUSTER_M] * knobs[KNOB_CLUSTER_N])
     tiles = up(-(-m // tile[0]), knobs[KNOB_CLUSTER_M]) * up(across, knobs[KNOB_CLUSTER_N]) * -(
@@ -77,11 +78,36 @@ def divide(s, knobs, at_once):
     return Division(rest, split, 4 * tile[0] * tile[1], steps, tiles < blocks, tiles > 2 * blocks)
 
 
+def copied(s):
+    """Bytes of the operands that are copied: those that are not in channels last, and those whose channels are not multiples
+    of 16 bytes or, with groups, the same power of two for each group. Wide groups are computed one after another."""
+    item, channels, filters = 4 if s.dtype == "float32" else 2, s.w[1], s.w[0] // s.groups
+    wide = s.groups > 1 and max(channels, filters) > WIDE
+    groups = 1 if wide else s.groups
+    if groups == 1:
+        channels, filters = up(channels, 16 // item), up(filters, 16 // item)
+    else:
+        channels = filters = max(16 // item, 1 << (max(channels, filters) - 1).bit_length())
+        groups = up(groups, -(-8 // channels))
+    total = 0
+    for shape, first, second in ((s.x, s.x[0], groups * channels), (s.w, groups * filters, channels),
+                                 (s.y, s.y[0], groups * filters)):
+        whole = (s.w[0] // s.groups, s.w[1]) if wide and shape is s.w else shape[:2]
+        moved = not s.channels_last and shape[1] > 1 and product(shape[2:]) > 1
+        if moved or (first, second) != whole:
+            total += up(first * second * product(shape[2:]) * item, 16)
+    return (total + 16 if total else 0) * (s.groups if wide else 1)
+
+
+def effective(steps, parts):
+    """How many parts there are, if each but the last has the same number of steps."""
+    return -(-steps // -(-steps // parts)) if parts > 1 else 0
+
+
 def undivided(s, size, divided):
     """(bytes without parts and flags, parts of a tile) of a plan that takes size bytes, or None if no number of parts
-    gives that. What is left are copies of operands, which narrow ones are padded for."""
-    item = 4 if s.dtype == "float32" else 2
-    whole = 0 if s.channels_last else sum(up(product(v) * item, 16) for v in (s.x, s.w, s.y)) + 16
+    gives that. What is left are copies of operands."""
+    whole = copied(s)
     left = [(size - divided.taken(parts), parts) for parts in (0, *range(2, divided.split + 1))]
     left = [v for v in left if v[0] >= 0 and v[0] % 16 == 0]
     return min(left, key=lambda v: (v[0] < whole, abs(v[0] - whole)), default=None)

@@ -4,14 +4,14 @@ import math
 from pathlib import Path
 
 from . import cudnn_library as library
-from .cudnn_division import STEP
+from .cudnn_division import effective
 
 HERE = Path(__file__).resolve().parent / "kernels"
 FORWARD, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_WEIGHT
 
-POWERS = (2, 4, 8)
-FEW = 8  # above so many parts their number is the sum's length over LEAST elements
-LEAST = {"float32": 1056, "float16": 1096, "bfloat16": 1096}
+POWERS = (2, 4, 8, 16, 32, 64)
+FEW = 8  # in one wave, if there can be more parts: one for each so many steps, if that gives more
+LEAST = {"float32": 33, "float16": 17, "bfloat16": 17}
 
 
 def lines_of(name):
@@ -19,8 +19,20 @@ def lines_of(name):
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-def kernel(s, knobs, division):
-    return s.dtype, s.operation, knobs[2], knobs[27], knobs[28], division.single, s.groups > 1
+def kernel(s, knobs):
+    return s.dtype, int(s.operation == BACKWARD_WEIGHT), knobs[2]
+
+
+def linear(dtype, steps, split):
+    """Parts of a long sum in one wave, or None."""
+    parts = steps // LEAST[dtype]
+    return min(parts, split) if min(parts, split) > FEW else None
+
+
+def cheapest(steps, split, doubling):
+    """Parts of a sum in one wave: it takes the steps of a part, and the time of some steps for each doubling of the
+    parts, which are added pairwise."""
+    return min((1, *(p for p in POWERS if p < split), split), key=lambda p: -(-steps // p) + doubling * (p - 1).bit_length())
 
 
 class Shares:
@@ -30,28 +42,30 @@ class Shares:
         self.kernels = {}
         for line in lines_of("cudnn_shares.tsv"):
             if not line.startswith("#"):
-                dtype, *numbers, _, limits, whole = line.split("\t")
-                self.kernels[dtype, *(int(v) for v in numbers)] = tuple(
-                    {int(p): float(v) for p, v in (pair.split(":") for pair in text.split())}
-                    for text in (limits, whole))
+                dtype, weight, tile, _, doubling, *limits = line.split("\t")
+                self.kernels[dtype, int(weight), int(tile)] = (float(doubling or "nan"), *(
+                    {int(p): float(v) for p, v in (pair.split(":") for pair in text.split())} for text in limits))
 
     def parts(self, s, knobs, division):
         """Parts of each tile of the last wave, or None if no such kernel was measured."""
         split, steps = division.split, division.steps
         if split < 2:
             return 0
-        key = kernel(s, knobs, division)
-        limits, whole = self.kernels.get(key) or self.kernels.get((*key[:-1], False)) or (None, None)
-        if limits is None:
+        dtype, weight, tile = kernel(s, knobs)
+        doubling, limits, whole = self.kernels.get((dtype, weight, tile)) or self.kernels.get(
+            (dtype, 1 - weight, tile)) or (math.nan, None, None)
+        if division.single:
+            if math.isnan(doubling):
+                return None
+            parts = linear(dtype, steps, split) or cheapest(steps, split, doubling)
+        elif limits is None:
             return None
-        parts = max((p for p, limit in limits.items() if p < split and steps >= limit), default=0)
-        near = min(whole, key=lambda n: abs(math.log(n / split)), default=None)
-        if near and steps >= whole[near] * split / near and (split <= FEW or not division.single):
-            parts = split
-        linear = int(steps * STEP[s.dtype] // LEAST[s.dtype])
-        if division.single and linear > FEW and split > FEW:
-            parts = max(parts, min(split, linear))
-        return parts
+        else:
+            parts = max((p for p, limit in limits.items() if p < split and steps >= limit), default=0)
+            near = min(whole, key=lambda n: abs(math.log(n / split)), default=None)
+            if near and steps >= whole[near] * (split / near):
+                parts = split
+        return effective(steps, parts)
 
 
 # Engines that cuDNN leaves out: of Winograd products and of Fourier transforms (18; forward: 3)

@@ -11,7 +11,7 @@ part writes a file of tab-separated lines as it goes, so that an interrupted run
   plans.tsv           workspaces of the plans of drawn convolutions, asked of cuDNN with a handle; nothing runs
   families.tsv        the same for a few sizes of each kind of convolution
   shares.tsv          the first plans of convolutions, mostly of weight gradients, with engine, bytes and knobs
-  grid.tsv            the first plan of the kinds of cudnn_cases.py, with its knobs, on the card and without a driver
+  grid.tsv            the first plans of the kinds of cudnn_cases.py, with their knobs
   sizes.tsv           workspace, reserve and weight space of recurrent networks, batch norm, CTC; nothing runs
   default.tsv         requests of aten.convolution and aten.convolution_backward, torch.backends.cudnn.benchmark off
   search.tsv          the same with benchmark on
@@ -217,23 +217,18 @@ def described(planner, plan):
 
 
 def plan_grid(writer, planner, seed, seconds, kinds, most=1):
-    """The first plans of each case of a grid, up to one that takes nothing, with their knobs: of the card, and those
-    that cuDNN lists for it without a driver."""
-    alone = library.Planner(library.load(), planner.properties())
+    """The first plans of each case of a grid on the card, up to one that takes nothing, with their knobs."""
     source = grid_cases(random.Random(seed), 4 << 30, kinds)
     for _ in until(seconds):
         operation, case = next(source)
-        y, last, lists = case.output(), case.layout[0] == "l", []
-        for p in (planner, alone):
-            found = []
-            for plan in p.plans(operation, case.x, case.w, y, case.stride, case.padding, case.dilation,
-                                NAMES[case.dtype], last):
-                found.append(described(p, plan))
-                if len(found) == most or not plan[1]:
-                    break
-            lists.append(" ".join(found))
+        y, last, found = case.output(), case.layout[0] == "l", []
+        for plan in planner.plans(operation, case.x, case.w, y, case.stride, case.padding, case.dilation,
+                                  NAMES[case.dtype], last):
+            found.append(described(planner, plan))
+            if len(found) == most or not plan[1]:
+                break
         writer.write(operation, text(case.x), text(case.w), text(y), text(case.stride), text(case.padding),
-                     text(case.dilation), case.dtype, int(last), 1, *lists)
+                     text(case.dilation), case.dtype, int(last), 1, " ".join(found))
 
 
 def plan_shares(writer, planner, seed, seconds):
@@ -563,7 +558,7 @@ def main():
              "crc", "seconds")
     part("plans", plans, lambda w: plan_lists(w, planner, o.seed, o.plans))
     part("families", plans, lambda w: plan_families(w, planner, o.families))
-    part("grid", plans[:9] + ("tf32", "first", "alone"),
+    part("grid", plans[:9] + ("tf32", "first"),
          lambda w: plan_grid(w, planner, o.seed, o.grid, o.kinds.split(","), o.most))
     part("shares", plans[:9] + ("tf32", "first"), lambda w: plan_shares(w, planner, o.seed, o.shares))
 

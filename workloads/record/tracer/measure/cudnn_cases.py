@@ -1,5 +1,6 @@
 """Convolutions that measure/cudnn.py draws: layers of public architectures, a random grid, and grids of kinds of which
 these have few. No shape is taken from a program that is tested."""
+import gzip
 import os
 import random
 import sys
@@ -212,6 +213,12 @@ def later_case(draw, kind, pairs, wide):
     h = side()
     w = h if draw.random() < .7 else side()
     groups, k, stride, padding, dilation = 1, (1, 1), (1, 1), (0, 0), (1, 1)
+    if kind == "heads":  # the last layer of a network that marks pixels
+        c, o = draw.choice((16, 24, 32, 40, 48, 56, 60, 64, 64, 72, 80, 96, 100, 128, 160, 192, 256)), draw.choice((1, 1, 2, 3, 3, 4, 5, 6, 8, 10, 12, 16, 19, 20, 21, 24, 32))
+        n, layout = draw.choice((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 24, 28, 30, 32, 48, 64)), draw.choice(("ccc", "ccc", "ccc", "lll"))
+        h = draw.choice((64, 80, 96, 100, 112, 120, 128, 144, 160, 192, 200, 224, 240, 256, 256, 288, 300, 320, 384, 400, 416, 448, 480, 512, 640))
+        w = h if draw.random() < .7 else side()
+        operation = draw.choice((operation, library.BACKWARD_WEIGHT))
     if kind in ("bigpoint", "product", "widths"):
         if kind == "widths":
             c, o = (draw.choice((8, 8, 16, 4)) * draw.randint(1, draw.choice((32, 64, 128))) for _ in "co")
@@ -266,7 +273,37 @@ def later_case(draw, kind, pairs, wide):
     return operation, case_of((n, c, h, w), (o, c // groups, *k), stride, padding, dilation, groups, dtype, layout)
 
 
-LATER = ("bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "volume")
+def public_rows():
+    """Layers of all models of torchvision and timm (cudnn_layers.py): by kind, of products by filters and channels."""
+    kinds = {"products": {}, "depthwise": {}, "sets": {}, "public": {}}
+    with gzip.open(os.path.join(HERE, "cudnn_layers.tsv.gz"), "rt") as f:
+        for row in (line.rstrip("\n").split("\t") for line in f if line[0] != "#"):
+            x, w, stride, padding, dilation = (tuple(numbers(v)) for v in row[:5])
+            layer, groups = (x, w, stride, padding, dilation, int(row[5])), int(row[5])
+            product = groups == 1 and max(w[2:] + stride) == 1
+            kind = "products" if product else "public" if groups == 1 else "depthwise" if w[1] == 1 else "sets"
+            kinds[kind].setdefault(w[:2] if product else layer, []).append(layer)
+    return {kind: list(layers.values()) for kind, layers in kinds.items()}
+
+
+def public_case(draw, kind, rows):
+    """(operation, case): a layer of a public model, mostly with its own size of images."""
+    x, w, stride, padding, dilation, groups = draw.choice(draw.choice(rows[kind]))
+    scale = draw.choice((1, 1, 1, 1, .5, .75, 1.25, 1.5))
+    x = (draw.choice((1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 48, 50, 56, 64, 72, 80, 96, 100, 112, 128, 160, 192, 256)),
+         x[0], *(max(1, round(v * scale)) for v in x[1:]))
+    operation = draw.choice((library.FORWARD, library.BACKWARD_INPUT) + (library.BACKWARD_WEIGHT,) * 2)
+    dtype, layout = draw.choice(("f32", "f32", "bf16", "f16")), draw.choice(("ccc", "lll"))
+    if kind == "products" and draw.random() < .7:
+        operation, layout = library.BACKWARD_WEIGHT, "lll"
+    if kind == "depthwise" and draw.random() < .8:
+        operation, layout = draw.choice((operation, library.BACKWARD_WEIGHT)), draw.choice(("ccc", "lll", "lll"))
+        dtype = draw.choice(("bf16", "f16"))
+    return operation, case_of(x, w, stride, padding, dilation, groups, dtype, layout)
+
+
+PUBLIC = ("products", "depthwise", "sets", "public")
+LATER = ("heads", "bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "volume")
 
 
 def grid_cases(draw, limit, kinds):
@@ -275,9 +312,15 @@ def grid_cases(draw, limit, kinds):
     kinds of LATER."""
     pairs = sorted({tuple(numbers(r[3])[:2]) for r in shape_rows() if numbers(r[3])[2:] == [1, 1] and r[7] == "1"})
     narrow = (3, 16, 24, 32, 48, 64, 64, 96, 128, 128, 192, 256, 256, 384, 512)
-    wide = narrow + (4, 8, 80, 160, 320, 640, 768, 1024, 1280, 2048)
+    wide, rows = narrow + (4, 8, 80, 160, 320, 640, 768, 1024, 1280, 2048), None
     while True:
         kind = draw.choice(kinds)
+        if kind in PUBLIC:
+            rows = rows or public_rows()
+            operation, case = public_case(draw, kind, rows)
+            if min(case.x[2:]) > 0 and case.valid() and case.bytes() <= limit:
+                yield operation, case
+            continue
         if kind in LATER:
             operation, case = later_case(draw, kind, pairs, wide)
             if case.valid() and case.bytes() <= limit:

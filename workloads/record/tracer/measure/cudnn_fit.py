@@ -57,24 +57,31 @@ def best_limit(samples, parts):
     return ordered[0][0] if at == 0 else (ordered[at - 1][0] + ordered[at][0]) / 2
 
 
+def doubling_of(dtype, samples):
+    """The steps that a doubling of the parts costs in one wave, with which most samples agree."""
+    samples = collections.Counter(v for v in samples if fitted.linear(dtype, *v[:2]) is None)
+    right = {c / 2: sum(count for (steps, split, parts), count in samples.items() if parts == division.effective(
+        steps, fitted.cheapest(steps, split, c / 2))) for c in range(2, 240)} if samples else {}
+    best = [c for c, count in right.items() if count == max(right.values())]
+    return f"{best[len(best) // 2]:g}" if best else ""
+
+
 def fit_shares(source, paths, out):
-    kernels = collections.defaultdict(list)
+    kernels = collections.defaultdict(lambda: ([], []))
     for path in paths:
         for s, _, size, knobs in rows(path):
             divided = division.divide(s, knobs, source.at_once)
             found = division.undivided(s, size, divided) if divided and divided.split > 1 else None
-            if found:
-                key = fitted.kernel(s, knobs, divided)
-                for grouped in (False, True)[key[-1]:]:  # there are few lists with groups: the others count there too
-                    kernels[*key[:-1], grouped].append((divided.steps, found[1], divided.split))
-    for key in sorted(kernels):
-        samples = kernels[key]
-        limits = {p: best_limit([(a, b) for a, b, split in samples if split > p], p) for p in fitted.POWERS
-                  if any(split > p and parts for _, parts, split in samples)}
-        whole = {n: best_limit([(a, b) for a, b, split in samples if split == n], n)
-                 for n, count in sorted(collections.Counter(split for _, _, split in samples).items())
-                 if count >= ENOUGH and (n <= fitted.FEW or not key[5])}
-        out.write("\t".join([key[0], *(str(int(v)) for v in key[1:]), str(len(samples)), *(
+            if found and found[0] == division.copied(s):
+                kernels[fitted.kernel(s, knobs)][divided.single].append((divided.steps, divided.split, found[1]))
+    for key, (several, single) in sorted(kernels.items()):
+        def limit_of(parts, chosen):
+            return best_limit([(steps, found > 1 and found >= division.effective(steps, parts))
+                               for steps, _, found in chosen], 1)
+        limits = {p: limit_of(p, [v for v in several if v[1] > p]) for p in fitted.POWERS if any(v[2] >= p for v in several)}
+        whole = {n: limit_of(n, [v for v in several if v[1] == n])
+                 for n, count in sorted(collections.Counter(v[1] for v in several).items()) if count >= ENOUGH}
+        out.write("\t".join([key[0], *map(str, key[1:]), str(len(several) + len(single)), doubling_of(key[0], single), *(
             " ".join(f"{p}:{v:g}" for p, v in limit.items() if v is not None) for limit in (limits, whole))]) + "\n")
 
 
@@ -195,8 +202,8 @@ def main():
             fit(f)
 
 
-SHARES = """# type, operation, tile (knob 2), blocks of a cluster (m, n), one wave, groups, samples; parts of a tile and
-# from how many steps on it has them, if it can have more; the same for the most that it can have:
+SHARES = """# type, weight gradient, tile (knob 2), samples; in one wave: the steps that a doubling of the parts costs; in more:
+# parts of a tile and from how many steps on it has them, if it can have more; the same for the most that it can have:
 # measure/cudnn_fit.py
 """
 SPLITS = """# Weight gradients of 1x1 filters in NHWC: bits of the type, filters, channels, knob 25; positions, parts and
