@@ -76,6 +76,8 @@ static enum ar_status generator_open(const struct ar_spec *spec, struct trace_so
             error,
             "there is no generator \"%s\"; for the recording of that name write its file, %s", name,
             path);
+    if (strcmp(name, "-") == 0)
+        return ar_invalid(error, "-: a trace is not read from standard input; name a file");
     if (strchr(name, '.')) /* meant for a file */
         return ar_invalid(error,
                           "%.200s: there is no such file, and no generator of that name "

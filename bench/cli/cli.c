@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "allocators/base/size.h"
 #include "allocators/options.h"
@@ -614,7 +615,20 @@ static bool by_ending(const char *path, size_t length, struct trace_output_choic
     return false;
 }
 
-enum ar_status trace_output_choose(const char *path, const char *format,
+/* A trace for a pipe, as text if no other format is asked for. */
+static enum ar_status to_standard_output(const char *format, struct trace_output_choice *out,
+                                         struct ar_error *error)
+{
+    AR_TRY(by_name(format ? format : "text", out, error));
+    out->standard = true;
+    bool binary = out->writer ? out->writer->binary : out->own.format == TRACE_FORMAT_BINARY;
+    if (binary && isatty(STDOUT_FILENO))
+        return ar_invalid(error, "-: a trace in binary is not written to a terminal; write it into "
+                                 "a pipe or name a file");
+    return AR_OK;
+}
+
+enum ar_status trace_output_choose(const char *path, const char *format, bool piped,
                                    struct trace_output_choice *out, struct ar_error *error)
 {
     size_t length = strlen(path);
@@ -622,8 +636,9 @@ enum ar_status trace_output_choose(const char *path, const char *format,
     if (!path[0])
         return ar_invalid(error, "an output has an empty name; name a file, such as out.trace");
     if (strcmp(path, "-") == 0)
-        return ar_invalid(
-            error, "a trace cannot be written to standard output; name a file, such as out.trace");
+        return piped ? to_standard_output(format, out, error)
+                     : ar_invalid(error, "this trace cannot be written to standard output, which "
+                                         "has other text; name a file, such as out.trace");
     if (ends_in(path, length, ".zst")) {
         out->own.compress = true;
         length -= 4;
@@ -633,8 +648,9 @@ enum ar_status trace_output_choose(const char *path, const char *format,
     if (by_ending(path, length, out))
         return AR_OK;
     return ar_invalid(error,
-                      "%s: the ending does not tell the format; use .txt, .trace or .bin, add .zst "
-                      "to compress, or add --format (`allocrig list formats`)",
+                      "%s: the ending does not tell the format; use .txt, .trace, .bin, .pickle, "
+                      ".rmm.csv, .minimalloc.csv or .oracle.csv, add .zst to compress, or add "
+                      "--format (`allocrig list formats`)",
                       path);
 }
 

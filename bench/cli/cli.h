@@ -185,12 +185,14 @@ enum ar_status cli_files_check(const struct cli_file *files, size_t count, struc
 struct trace_output_choice {
     const struct format_writer *writer; /* of another program's format; NULL: one of allocrig's */
     struct trace_write_options own;     /* `compress` applies to both */
+    bool standard;                      /* to standard output, which has nothing else then */
 };
 
 /* `format` is "text", "binary", the name of a writer, or NULL. NULL chooses by the ending of the
  * path: .txt or .trace for text, .bin for binary, or the ending of a writer; each may be followed
- * by .zst for a compressed file. INVALID if neither tells the format. */
-enum ar_status trace_output_choose(const char *path, const char *format,
+ * by .zst for a compressed file. "-" is standard output if `piped`, as text by default. INVALID if
+ * neither tells the format. */
+enum ar_status trace_output_choose(const char *path, const char *format, bool piped,
                                    struct trace_output_choice *out, struct ar_error *error);
 
 /* Writes all of `source`. */

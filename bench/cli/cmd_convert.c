@@ -18,7 +18,14 @@ struct arguments {
     struct cli_device device;
     uint32_t streams[STREAMS_MOST];
     struct trace_filter_options filter;
+    struct trace_output_choice output;
 };
+
+/* Standard output has nothing beside a trace. */
+static FILE *report_of(const struct arguments *self)
+{
+    return self->output.standard ? stderr : stdout;
+}
 
 static enum ar_status take_steps(void *arguments, const struct cli_option *option,
                                  const char *value, struct ar_error *error)
@@ -85,7 +92,8 @@ static const struct cli_page page = {
         "Reads a trace of any known format (detected by its content) and writes it as text\n"
         "(.txt, .trace), as binary (.bin, with the same content), or for another program: a\n"
         "PyTorch snapshot (.pickle), an RMM log (.rmm.csv), MiniMalloc lifetimes\n"
-        "(.minimalloc.csv), or only requests and frees (.oracle.csv). The ending .zst compresses.",
+        "(.minimalloc.csv), or only requests and frees (.oracle.csv). The ending .zst compresses.\n"
+        "OUT may be - for standard output: as text, or as --format says.",
     .options = options,
     .argument = {.value = "file", CLI_WORDS(files, 2)},
 };
@@ -108,7 +116,8 @@ static enum ar_status merge(const struct arguments *self, struct trace_source **
     for (size_t i = 0; i < self->merged.count && !status; i++) {
         status = open_one(self, self->merged.at[i], &sources[count], error);
         count += !status;
-        AR_THEN(status, import_page_print(stdout, self->merged.at[i], sources[count - 1], error));
+        AR_THEN(status,
+                import_page_print(report_of(self), self->merged.at[i], sources[count - 1], error));
     }
     if (!status)
         return trace_merge(sources, count, source, error);
@@ -123,7 +132,7 @@ static enum ar_status open_source(const struct arguments *self, struct trace_sou
 {
     AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     AR_TRY(open_one(self, self->files.at[0], &source, error));
-    AR_TRY(import_page_print(stdout, self->files.at[0], source, error));
+    AR_TRY(import_page_print(report_of(self), self->files.at[0], source, error));
     if (self->merged.count)
         AR_TRY(merge(self, &source, error));
     const struct trace_filter_options *filter = &self->filter;
@@ -141,16 +150,16 @@ static enum ar_status open_source(const struct arguments *self, struct trace_sou
 enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
-    struct trace_output_choice format;
     AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (self.files.count < 2)
         return ar_invalid(error, "convert: two files are needed; write convert IN OUT");
     const char *out = self.files.at[1];
     self.filter.streams = self.streams;
-    AR_TRY(trace_output_choose(out, self.format, &format, error));
+    AR_TRY(trace_output_choose(out, self.format, true, &self.output, error));
     AR_TRY(open_source(&self, &source, error));
-    AR_TRY(trace_output_save(source, out, &format, error));
-    printf("wrote %s\n", out);
+    AR_TRY(trace_output_save(source, out, &self.output, error));
+    if (!self.output.standard)
+        printf("wrote %s\n", out);
     return AR_OK;
 }

@@ -77,7 +77,8 @@ static enum ar_status make(const struct arguments *self, const struct ar_spec *w
     if (adaptive)
         AR_TRY(play(self, source, &played, error));
     AR_TRY(trace_output_save(adaptive ? played : source, self->path, format, error));
-    printf("wrote %s\n", self->path);
+    if (!format->standard)
+        printf("wrote %s\n", self->path);
     return AR_OK;
 }
 
@@ -90,7 +91,7 @@ enum ar_status cmd_gen(int argc, char **argv, struct ar_error *error)
     if (!self.workload || !self.path)
         return ar_invalid(error, "gen: %s; write gen WORKLOAD -o FILE",
                           self.workload ? "no output file is given" : "no workload is given");
-    AR_TRY(trace_output_choose(self.path, self.format, &format, error));
+    AR_TRY(trace_output_choose(self.path, self.format, true, &format, error));
     AR_TRY(ar_spec_parse(self.workload, &workload, error));
     return make(&self, &workload, &format, error);
 }

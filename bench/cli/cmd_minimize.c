@@ -128,7 +128,7 @@ static enum ar_status check_and_run(const struct arguments *self, struct ar_erro
     if (lacks)
         return ar_invalid(error, "minimize: %s; write minimize TRACE --until COND -p SPEC -o FILE",
                           lacks);
-    AR_TRY(trace_output_choose(self->path, "text", &format, error));
+    AR_TRY(trace_output_choose(self->path, "text", false, &format, error));
     enum ar_status status = condition_parse(self->until, &condition, error);
     if (status)
         return ar_error_prefix(error, status, "minimize: --until");

@@ -225,7 +225,7 @@ enum ar_status cmd_record(int argc, char **argv, struct ar_error *error)
     struct program_end end;
     char folder[400];
     AR_TRY(read_arguments(argc, argv, &self, error));
-    AR_TRY(trace_output_choose(self.path, self.format, &format, error));
+    AR_TRY(trace_output_choose(self.path, self.format, false, &format, error));
     if (self.from)
         return write_trace(self.from, &self, &format, false, error);
     AR_TRY(make_folder(self.path, folder, sizeof folder, error));

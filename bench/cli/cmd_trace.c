@@ -235,7 +235,7 @@ enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
     struct program_end end;
     char folder[TRACED_PATH_ROOM], path[TRACED_PATH_ROOM + 16];
     AR_TRY(read_arguments(argc, argv, &self, error));
-    AR_TRY(trace_output_choose(self.path, NULL, &format, error));
+    AR_TRY(trace_output_choose(self.path, NULL, false, &format, error));
     AR_TRY(traced_folder_make(folder, error));
     snprintf(path, sizeof path, "%s/trace.txt", folder);
     self.program.path = path;

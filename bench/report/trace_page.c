@@ -208,7 +208,10 @@ static void print_fit(FILE *stream, const struct trace_info *info,
                         counts->peak_event);
     size_t at = (size_t)used;
     if (counts->held_peak_bytes)
-        at += (size_t)snprintf(text + at, sizeof text - at, "; the allocator reserved up to %s",
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               counts->held_peak_bytes < counts->peak_bytes
+                                   ? "; the segments in the file have only %s, so some are missing"
+                                   : "; the allocator reserved up to %s",
                                held);
     if (!info->capacity_bytes)
         snprintf(text + at, sizeof text - at,

@@ -22,7 +22,36 @@ check gen_seeds_differ [ "$(sha random:events=2000,seed=4)" != "$(sha "$tmp/r.tx
 refuses gen_unknown 2 'no generator "randm"; did you mean "random"' gen randm -o "$tmp/x.txt"
 refuses gen_nowhere 2 'no output file is given' gen random
 refuses gen_nothing 2 'no workload is given' gen -o "$tmp/x.txt"
-refuses gen_to_standard_output 2 'cannot be written to standard output; name a file' gen random -o - --format text
+"$ALLOCRIG" gen random:events=100 -o "$tmp/piped.txt" >/dev/null
+check gen_to_standard_output cmp <("$ALLOCRIG" gen random:events=100 -o -) "$tmp/piped.txt"
+for format in text binary rmm snapshot; do
+    input=$tmp/piped.txt
+    [ "$format" != snapshot ] || input=workloads/data/side_streams.default.csv.gz
+    "$ALLOCRIG" convert "$input" "$tmp/piped.$format" --format "$format" >/dev/null
+    check "convert_to_standard_output_as_$format" \
+        cmp <("$ALLOCRIG" convert "$input" - --format "$format") "$tmp/piped.$format"
+done
+"$ALLOCRIG" convert "$tmp/piped.snapshot" - 2>/dev/null >"$tmp/piped.again"
+check the_report_of_an_import_is_not_in_it sh -c "head -1 '$tmp/piped.again' | grep -qx '# allocrig-trace 1'"
+# -- a recording without segments as a snapshot: it gets them for all its blocks
+printf 'action,addr,size,stream,time_us\nalloc,4096,1048576,0,10\nalloc,2097152,4194304,0,20\nfree_completed,4096,1048576,0,30
+alloc,8388608,2097152,0,40\nfree_completed,2097152,4194304,0,50\nalloc,2099200,512,0,60\n\n' >"$tmp/bare.csv"
+quietly "$ALLOCRIG" convert "$tmp/bare.csv" "$tmp/bare.pickle"
+run convert "$tmp/bare.pickle" "$tmp/bare.txt"
+check what_is_reserved_is_no_less_than_live \
+    grep -q '^At most 6.000 MiB were live, .*; the allocator reserved up to 7.000$' "$out"
+check segments_of_freed_blocks grep -qx '!,segment,2097152,4194304,0' "$tmp/bare.txt"
+check blocks_that_overlap_share_a_segment [ "$(grep -c '^!,segment,' "$tmp/bare.txt")" = 3 ]
+
+if command -v script >/dev/null; then
+    script -qec "'$ALLOCRIG' gen random:events=100 -o - --format binary" "$tmp/terminal" </dev/null >/dev/null
+    check no_binary_to_a_terminal grep -q 'is not written to a terminal' "$tmp/terminal"
+else
+    echo "skip no_binary_to_a_terminal: script is not installed"
+fi
+refuses minimize_to_standard_output 2 'cannot be written to standard output, which has other text' \
+    minimize "$tmp/piped.txt" --until oom -p torch -o -
+refuses a_trace_from_standard_input 2 'a trace is not read from standard input; name a file' inspect -
 refuses gen_unknown_ending 2 "$tmp/x.dat: the ending does not tell" gen random -o "$tmp/x.dat"
 refuses gen_unknown_format 2 'no format "binry"; did you mean "binary"' gen random -o "$tmp/x" --format binry
 refuses gen_adaptive_needs_a_policy 2 'robson.*add a policy to run it under' gen robson -o "$tmp/x.txt"

@@ -11,8 +11,6 @@
 #include "workloads/trace/forms.h"
 #include "workloads/trace/filter.h"
 
-#define CSV_FIRST_LINE "action,addr,size,stream,time_us"
-
 #define FORMAT(name) extern const struct format_reader format_##name;
 #include "workloads/formats/formats.def"
 FORMAT(csv)
@@ -204,7 +202,7 @@ static enum ar_status open_any(const char *path, struct opening *opening, struct
     }
     if (begins_with(head, count, BINARY_MAGIC))
         return trace_binary_open(input, out, error);
-    if (begins_with(head, count, CSV_FIRST_LINE))
+    if (begins_with(head, count, FORMAT_CSV_COLUMNS))
         return read_with(&format_csv, input, opening, out, error);
     if (begins_with(head, count, TRACE_TEXT_FIRST_LINE))
         return trace_text_open(input, out, error);

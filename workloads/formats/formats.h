@@ -11,6 +11,9 @@
 /* `matches` sees so many bytes of the unpacked file, or all if it has fewer. */
 #define FORMAT_HEAD_BYTES 4096
 
+/* The first line of a recorded CSV. */
+#define FORMAT_CSV_COLUMNS "action,addr,size,stream,time_us"
+
 /* What a reader reads, and what it makes of it. */
 struct format_reading {
     struct trace_input *input;    /* at its start */
@@ -59,6 +62,7 @@ struct format_writer {
     const char *name;    /* for --format */
     const char *ending;  /* a file name with this ending selects the format without --format */
     const char *summary; /* a line for `list formats` */
+    bool binary;         /* its files are no text */
     enum ar_status (*write)(struct trace_source *source, struct trace_output *output,
                             struct ar_error *error);
 };

@@ -357,6 +357,12 @@ static enum ar_status open_file(struct trace_output *output, bool direct, struct
     return AR_OK;
 }
 
+static enum ar_status open_standard(struct trace_output *output, struct ar_error *error)
+{
+    output->file = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    return output->file < 0 ? failed(output, "cannot be written", errno, error) : AR_OK;
+}
+
 static enum ar_status start_packing(struct trace_output *output, struct ar_error *error)
 {
     output->zstd = ZSTD_createCStream();
@@ -372,7 +378,8 @@ enum ar_status trace_output_open(const char *path, bool compress, struct trace_o
                                  struct ar_error *error)
 {
     struct stat about;
-    bool there = stat(path, &about) == 0;
+    bool standard = strcmp(path, "-") == 0;
+    bool there = !standard && stat(path, &about) == 0;
     if (there && S_ISDIR(about.st_mode))
         return ar_invalid(error, "%s: is a directory; name a file in it instead", path);
     struct trace_output *output = calloc(1, sizeof *output);
@@ -385,7 +392,10 @@ enum ar_status trace_output_open(const char *path, bool compress, struct trace_o
         status = ar_error_set(error, AR_IO, "%s: cannot be made: %s", path, strerror(errno));
     if (!status && compress)
         status = start_packing(output, error);
-    AR_THEN(status, open_file(output, there && !S_ISREG(about.st_mode), error));
+    if (standard && !status)
+        status = open_standard(output, error);
+    else
+        AR_THEN(status, open_file(output, there && !S_ISREG(about.st_mode), error));
     if (status) {
         trace_output_discard(output);
         return status;

@@ -40,8 +40,9 @@ AR_CLOSER(struct trace_input *, trace_input_close)
 
 struct trace_output;
 
-/* Opens a new file next to `path`, which gets that name at the end; devices and pipes are written
- * directly. `compress`: as one zstd frame. IO or INVALID with the path. */
+/* Opens a new file next to `path`, which gets that name at the end; devices, pipes and "-", which
+ * is standard output, are written directly. `compress`: as one zstd frame. IO or INVALID with the
+ * path. */
 enum ar_status trace_output_open(const char *path, bool compress, struct trace_output **out,
                                  struct ar_error *error);
 enum ar_status trace_output_write(struct trace_output *output, const void *bytes, size_t count,

@@ -229,10 +229,9 @@ static enum ar_status no_trace(const char *path, const char *line, struct ar_err
     field_text(line, shown, sizeof shown);
     return ar_error_set(
         error, AR_FORMAT,
-        "%s: no trace: it begins with \"%s\", and neither with \"" TRACE_TEXT_FIRST_LINE
-        "\" nor with an event a,ID,BYTES nor with the columns action,addr,size,stream,time_us nor "
-        "as any "
-        "other format that `list formats` names",
+        "%s: no trace: it begins with \"%s\". A trace begins with \"" TRACE_TEXT_FIRST_LINE
+        "\" or an event a,ID,BYTES, a recorded CSV with the columns "
+        "action,addr,size,stream,time_us; `list formats` names the other formats",
         path, shown);
 }
 

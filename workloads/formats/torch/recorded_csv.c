@@ -12,7 +12,9 @@
  *    first, with the key initial=yes.
  * 5. The first row is at `t,0`, so that no note of what was done comes where the state at the start
  *    would.
- * 6. Rows that contradict each other are refused, or noted if the reader is lenient.
+ * 6. Rows that contradict each other are refused, or noted if the reader is lenient: a block that
+ *    overlaps a live one, a free with another size or stream than its block's, and the like. The
+ *    first ten mistakes of a file are told together.
  * 7. The rows name no pool. If the .json does not either, the pools are inferred from the
  *    addresses, as those of a snapshot (snapshot_pools.c, snapshot_ranges.c).
  * 8. Everything that the allocator did is kept in notes; FORMAT.md lists them. */
@@ -20,12 +22,16 @@
 #include <stdio.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"
 
-#define STREAMS_MOST 4096u
+#define STREAMS_MOST  4096u
+#define MISTAKES_MOST 10u
+#define MORE_BYTES    32u /* of the number of those that are not told */
+#define FAR_US        (UINT64_C(1) << 50)
 
 enum action {
     ALLOC,
@@ -51,8 +57,9 @@ static const char *const action_names[ACTION_COUNT] = {
 
 struct row {
     uint64_t address, size, stream, time_us;
-    enum action action;
-    bool at_once; /* a free requested, and its completion in the allocator's next row */
+    uint32_t line;
+    uint8_t action; /* enum action */
+    bool at_once;   /* a free requested, and its completion in the allocator's next row */
 };
 
 struct segment {
@@ -60,14 +67,27 @@ struct segment {
     uint32_t pool;
 };
 
+/* Errors of rows, as one text. */
+struct mistakes {
+    enum ar_status status; /* of the first */
+    unsigned count, told;
+    size_t used;
+    struct ar_error all;
+};
+
 struct conversion {
     struct format_reading *reading;
-    struct row *rows; /* row i is line i + 2 of the file */
+    struct mistakes mistakes;
+    struct row *rows;
     size_t count, room;
     size_t at; /* the current row */
     struct sidecar sidecar;
     uint64_t next_id, time_ns;
-    struct ar_map blocks;         /* in use, by address: 2 * id, + 1 if its free was requested */
+    struct ar_map blocks;        /* in use, by address: 2 * id, + 1 if its free was requested; its
+                                   * range */
+    struct ar_range_pool ranges; /* of these blocks; `extra` is the index of the row */
+    struct ar_host host;         /* of the ranges */
+    uint32_t range_root;
     struct ar_map streams;        /* the allocator's name -> ordinal */
     struct ar_map kernel_streams; /* the profiler's number -> ordinal after all of these */
     struct segment *segments;     /* live ones, if the .json has their pools */
@@ -75,7 +95,63 @@ struct conversion {
     uint16_t *pools; /* of each row, if they were inferred */
 };
 
+/* ---- mistakes ------------------------------------------------------------------------------ */
+
+static void add_mistake(struct conversion *c, uint64_t line, enum ar_status status,
+                        const char *text)
+{
+    struct mistakes *self = &c->mistakes;
+    size_t room = sizeof self->all.text - self->used - MORE_BYTES;
+    const char *path = trace_input_path(c->reading->input);
+    int length = 0;
+    if (self->count == 0) {
+        self->status = status;
+        length = snprintf(self->all.text, room, "%s:%" PRIu64 ": %s", path, line, text);
+    } else if (self->count == self->told && self->told < MISTAKES_MOST) {
+        length = snprintf(self->all.text + self->used, room, "; line %" PRIu64 ": %s", line, text);
+    }
+    self->count++;
+    if (length > 0 && (size_t)length < room) {
+        self->used += (size_t)length;
+        self->told++;
+    } else if (self->count == 1) { /* cut off */
+        self->used = strlen(self->all.text);
+        self->told++;
+    }
+}
+
+static enum ar_status tell_mistakes(struct conversion *c, struct ar_error *error)
+{
+    struct mistakes *self = &c->mistakes;
+    char more[MORE_BYTES] = "";
+    if (!self->count)
+        return AR_OK;
+    self->all.text[self->used] = '\0';
+    if (self->count > self->told)
+        snprintf(more, sizeof more, "; and %u more", self->count - self->told);
+    return ar_error_set(error, self->status, "%s%s", self->all.text, more);
+}
+
+/* A mistake of the row in `line` is kept, and the file is read on; else the same status. */
+static enum ar_status keep_mistake(struct conversion *c, uint64_t line, enum ar_status status,
+                                   const struct ar_error *error)
+{
+    if (status != AR_INVALID && status != AR_FORMAT)
+        return status;
+    add_mistake(c, line, status, error->text);
+    return AR_OK;
+}
+
 /* ---- rows -------------------------------------------------------------------------------- */
+
+static enum ar_status parse_number(const char *field, const char *column, uint64_t *out,
+                                   struct ar_error *error)
+{
+    if (field[0] == '0' && (field[1] | 32) == 'x')
+        return ar_invalid(error, "%s: \"%.40s\" is hexadecimal; write it as a decimal number",
+                          column, field);
+    return ar_error_prefix(error, ar_count_parse(field, out, error), "%s", column);
+}
 
 static enum ar_status parse_row(char *line, struct row *row, struct ar_error *error)
 {
@@ -92,11 +168,11 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
                           "the action \"%.40s\" is not known; write %s, %s, %s or another that "
                           "workloads/trace/FORMAT.md lists",
                           fields[0], action_names[0], action_names[1], action_names[2]);
-    row->action = (enum action)action;
+    row->action = (uint8_t)action;
     for (size_t i = 1; i < COLUMNS; i++) {
         if (i == count)
             return ar_invalid(error, "the column %s is missing", columns[i]);
-        AR_TRY(ar_error_prefix(error, ar_count_parse(fields[i], to[i], error), "%s", columns[i]));
+        AR_TRY(parse_number(fields[i], columns[i], to[i], error));
     }
     if (count > COLUMNS)
         return ar_invalid(error, "there are more than five columns");
@@ -120,6 +196,22 @@ static void note_at_once(struct conversion *c, size_t *before)
     *before = c->count - 1;
 }
 
+/* The first line: the names of the columns. */
+static enum ar_status read_columns(const struct conversion *c, struct trace_lines *lines,
+                                   struct ar_error *error)
+{
+    char *line, shown[64];
+    size_t length;
+    AR_TRY(trace_lines_next(lines, &line, &length, error));
+    if (line && strcmp(line, FORMAT_CSV_COLUMNS) != 0) {
+        field_text(line, shown, sizeof shown);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s:1: the columns are \"%s\"; read are exactly " FORMAT_CSV_COLUMNS,
+                            trace_input_path(c->reading->input), shown);
+    }
+    return AR_OK;
+}
+
 static enum ar_status read_rows(struct conversion *c, struct ar_error *error)
 {
     struct trace_lines *lines = malloc(sizeof *lines);
@@ -127,23 +219,23 @@ static enum ar_status read_rows(struct conversion *c, struct ar_error *error)
     trace_lines_start(lines, c->reading->input);
     char *line = NULL;
     size_t length, before = 0;
-    enum ar_status status = trace_lines_next(lines, &line, &length, error); /* the columns */
-    while (!status && line) {
-        struct row row = {.at_once = false};
-        status = trace_lines_next(lines, &line, &length, error);
-        if (status || !line)
-            break;
-        status = length ? parse_row(line, &row, error) : ar_invalid(error, "the line is empty");
-        if (!status && !AR_ARRAY_ADD(c->rows, c->count, c->room, row))
-            status = format_no_memory(error);
-        if (!status)
+    enum ar_status status = read_columns(c, lines, error);
+    while (!status && !(status = trace_lines_next(lines, &line, &length, error)) && line) {
+        struct row row = {.line = (uint32_t)lines->number};
+        if (!length)
+            continue;
+        status = parse_row(line, &row, error);
+        bool wrong = status;
+        status = keep_mistake(c, lines->number, status, error);
+        if (wrong)
+            continue;
+        if (AR_ARRAY_ADD(c->rows, c->count, c->room, row))
             note_at_once(c, &before);
-        if (status)
-            (void)ar_error_prefix(error, status, "%s:%llu", trace_input_path(c->reading->input),
-                                  (unsigned long long)lines->number);
+        else
+            status = format_no_memory(error);
     }
     free(lines);
-    return status;
+    return status ? status : tell_mistakes(c, error);
 }
 
 /* ---- streams ----------------------------------------------------------------------------- */
@@ -195,8 +287,10 @@ static enum ar_status kernel_ordinal(struct conversion *c, uint64_t profiler, ui
 static enum ar_status contradiction(struct conversion *c, enum ar_status status, const char *text,
                                     struct ar_error *error)
 {
-    return c->reading->lenient ? format_note(c->reading, error, "contradiction,%s", text)
-                               : ar_error_set(error, status, "%s", text);
+    if (c->reading->lenient)
+        return format_note(c->reading, error, "contradiction,%s", text);
+    add_mistake(c, c->rows[c->at].line, status, text);
+    return AR_OK;
 }
 
 static enum ar_status contradiction_at(struct conversion *c, const char *what,
@@ -317,35 +411,115 @@ static enum ar_status append(struct conversion *c, struct trace_event event, con
 static enum ar_status append_time(struct conversion *c, struct ar_error *error)
 {
     uint64_t begin = c->rows[0].time_us, now = c->rows[c->at].time_us;
-    if (now < begin || now - begin > UINT64_C(1) << 50)
-        return ar_invalid(error, "time_us %" PRIu64 " is before the first row's or far after it",
+    const struct row *before = &c->rows[c->at ? c->at - 1 : 0];
+    if (now < before->time_us)
+        return ar_invalid(error, "time_us %" PRIu64 " is earlier than %" PRIu64 " in line %" PRIu32,
+                          now, before->time_us, before->line);
+    if (now - begin > FAR_US)
+        return ar_invalid(error, "time_us %" PRIu64 " is more than 35 years after the first row's",
                           now);
     uint64_t time_ns = (now - begin) * 1000;
-    if (time_ns == c->time_ns && c->at)
+    if (time_ns <= c->time_ns && c->at)
         return AR_OK;
     c->time_ns = time_ns;
     return append(c, (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL, error);
+}
+
+/* The live block that a block would overlap; 0: none. A block of 0 bytes overlaps none. */
+static uint32_t overlapped(const struct conversion *c, uint64_t address, uint64_t bytes)
+{
+    const struct ar_range_node *nodes = c->ranges.nodes;
+    uint32_t before = ar_range_tree_last(&c->ranges, c->range_root, address);
+    uint32_t after = ar_range_tree_first(&c->ranges, c->range_root, address, 1);
+    if (bytes && before && address - nodes[before].address < nodes[before].bytes)
+        return before;
+    return bytes && after && nodes[after].address - address < bytes ? after : 0;
+}
+
+static void forget_block(struct conversion *c, uint64_t address, uint32_t range)
+{
+    ar_range_tree_remove(&c->ranges, &c->range_root, AR_RANGE_BY_ADDRESS, range);
+    ar_range_pool_give(&c->ranges, range);
+    ar_map_remove(&c->blocks, address);
+}
+
+/* A live block that the block of a row overlaps is told. If it is one that is only known from its
+ * free, which follows, it was not there before the recording: that free is told. */
+static enum ar_status clear_place(struct conversion *c, const struct row *row,
+                                  struct ar_error *error)
+{
+    char text[128];
+    uint32_t other;
+    while ((other = overlapped(c, row->address, row->size)) != 0) {
+        const struct row *live = &c->rows[c->ranges.nodes[other].extra];
+        if (live->action == ALLOC || row->action != ALLOC) {
+            snprintf(text, sizeof text,
+                     "address %" PRIu64 ": the block overlaps that of line %" PRIu32
+                     ", which is live",
+                     row->address, live->line);
+            return contradiction(c, AR_INVALID, text, error);
+        }
+        forget_block(c, live->address, other);
+    }
+    return AR_OK;
+}
+
+/* Keeps the block of the current row as live. */
+static enum ar_status keep_block(struct conversion *c, const struct row *row,
+                                 struct ar_error *error)
+{
+    uint64_t *block = ar_map_find(&c->blocks, row->address);
+    if (block) {
+        AR_TRY(contradiction_at(c, "is given out while it is in use", error));
+        forget_block(c, row->address, (uint32_t)block[1]);
+    }
+    AR_TRY(clear_place(c, row, error));
+    block = ar_range_pool_reserve(&c->ranges, 1) ? ar_map_add(&c->blocks, row->address) : NULL;
+    if (!block)
+        return format_no_memory(error);
+    uint32_t range = ar_range_pool_take(&c->ranges);
+    struct ar_range_node *node = &c->ranges.nodes[range];
+    node->address = row->address;
+    node->bytes = row->size;
+    node->extra = c->at;
+    ar_range_tree_insert(&c->ranges, &c->range_root, AR_RANGE_BY_ADDRESS, range);
+    block[0] = 2 * c->next_id;
+    block[1] = range;
+    return AR_OK;
 }
 
 /* A request and its address. */
 static enum ar_status append_block(struct conversion *c, const struct row *row, bool initial,
                                    struct ar_error *error)
 {
-    uint64_t before;
-    if (ar_map_get(&c->blocks, row->address, &before))
-        AR_TRY(contradiction_at(c, "is given out while it is in use", error));
     if (row->size >= TRACE_BYTES_LIMIT)
         return ar_invalid(error, "a block of %" PRIu64 " bytes cannot be", row->size);
+    AR_TRY(keep_block(c, row, error));
     const struct trace_attributes keys = {.pool = pool_at(c, row->address),
                                           .rest = initial ? "initial=yes" : NULL};
     const struct trace_event event = {.kind = TRACE_ALLOC,
-                                      .id = c->next_id,
+                                      .id = c->next_id++,
                                       .value = row->size,
                                       .stream = stream_ordinal(c, row->stream)};
     AR_TRY(format_event(c->reading, event, &keys, NULL, error));
-    if (ar_map_put(&c->blocks, row->address, 2 * c->next_id++))
-        return format_no_memory(error);
     return format_note_numbers(c->reading, "alloc", &row->address, 1, error);
+}
+
+/* A free has the size and the stream of its block. */
+static enum ar_status check_free(struct conversion *c, const struct row *row, uint32_t range,
+                                 struct ar_error *error)
+{
+    const struct row *block = &c->rows[c->ranges.nodes[range].extra];
+    bool sized = block->size == row->size;
+    char text[160];
+    if (sized && block->stream == row->stream)
+        return AR_OK;
+    snprintf(text, sizeof text,
+             "address %" PRIu64 " is freed with the %s %" PRIu64 ", and its block of line %" PRIu32
+             " has %" PRIu64,
+             row->address, sized ? "stream" : "size", sized ? row->stream : row->size, block->line,
+             sized ? block->stream : block->size);
+    return contradiction(c, AR_INVALID, text, error);
 }
 
 static enum ar_status append_free(struct conversion *c, const struct row *row,
@@ -354,6 +528,7 @@ static enum ar_status append_free(struct conversion *c, const struct row *row,
     uint64_t *block = ar_map_find(&c->blocks, row->address);
     if (!block)
         return contradiction_at(c, "is freed while it is not in use", error);
+    AR_TRY(check_free(c, row, (uint32_t)block[1], error));
     struct trace_event event = {.kind = TRACE_FREE_COMPLETED, .id = *block / 2};
     bool requested = *block & 1;
     if (row->action == FREE_REQUESTED) {
@@ -368,7 +543,7 @@ static enum ar_status append_free(struct conversion *c, const struct row *row,
     }
     if (c->reading->lenient && !requested)
         return contradiction_at(c, "is completed and its free was not requested", error);
-    ar_map_remove(&c->blocks, row->address);
+    forget_block(c, row->address, (uint32_t)block[1]);
     return row->at_once ? AR_OK : append(c, event, NULL, error);
 }
 
@@ -390,8 +565,8 @@ static enum ar_status append_row(struct conversion *c, struct ar_error *error)
     const struct row *row = &c->rows[c->at];
     const uint64_t numbers[] = {row->address, row->size, stream_ordinal(c, row->stream)};
     struct trace_event kernel = {.kind = TRACE_KERNEL, .value = row->size};
-    enum ar_status status = trace_memory_line(c->reading->memory, c->at + 2, error);
-    AR_THEN(status, append_time(c, error));
+    enum ar_status status = trace_memory_line(c->reading->memory, row->line, error);
+    AR_THEN(status, keep_mistake(c, row->line, append_time(c, error), error));
     if (status)
         return status;
     switch (row->action) {
@@ -430,7 +605,7 @@ static enum ar_status append_initial(struct conversion *c, struct ar_error *erro
             continue;
         AR_TRY(ar_map_put(&seen, row->address, 0) ? format_no_memory(error) : AR_OK);
         if (frees)
-            AR_TRY(trace_memory_line(c->reading->memory, c->at + 2, error));
+            AR_TRY(trace_memory_line(c->reading->memory, row->line, error));
         if (frees)
             AR_TRY(append_block(c, row, true, error));
         if (row->action == FREE_COMPLETED)
@@ -457,21 +632,20 @@ static enum ar_status convert(struct conversion *c, struct ar_error *error)
     if (status)
         return ar_error_prefix(error, status, "%s", path);
     status = append_initial(c, error);
-    if (!status)
-        for (c->at = 0; c->at < c->count; c->at++) {
-            status = append_row(c, error);
-            if (status)
-                break;
-        }
-    return ar_error_prefix(error, status, "%s:%zu", path, c->at + 2);
+    for (c->at = status ? c->at : 0; c->at < c->count && !status; c->at += !status)
+        status = keep_mistake(c, c->rows[c->at].line, append_row(c, error), error);
+    if (status)
+        return ar_error_prefix(error, status, "%s:%" PRIu32, path, c->rows[c->at].line);
+    return tell_mistakes(c, error);
 }
 
 static enum ar_status read_csv(struct format_reading *reading, struct ar_error *error)
 {
-    struct conversion c = {.reading = reading};
+    struct conversion c = {.reading = reading, .blocks.more_words = 1};
     const char *path = trace_input_path(reading->input);
     (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "torch");
     enum ar_status status = sidecar_read(path, &reading->info, &c.sidecar, error);
+    ar_range_pool_open(&c.ranges, &c.host);
     AR_THEN(status, read_rows(&c, error));
     if (!status && !c.count)
         status = ar_error_set(error, AR_FORMAT, "%s: the recording holds no rows", path);
@@ -480,6 +654,7 @@ static enum ar_status read_csv(struct format_reading *reading, struct ar_error *
     AR_THEN(status, sidecar_stats_read(path, &reading->stats, error));
     sidecar_close(&c.sidecar);
     ar_map_close(&c.blocks);
+    ar_range_pool_close(&c.ranges);
     ar_map_close(&c.streams);
     ar_map_close(&c.kernel_streams);
     free(c.rows);

@@ -5,7 +5,8 @@
  *    both. The viewer goes backwards through the trace from here: an entry must find what it
  *    undoes.
  * 3. A block goes into the segment that it begins in. A block outside of all of them, of a policy
- *    that takes its memory from nowhere, gets a segment of its own.
+ *    that takes its memory from nowhere, gets a segment of its own. A recording that has no
+ *    segments at all gets them for all its blocks, also those that were freed.
  * 4. Bytes that no block fills are a free block, so that the blocks of a segment add up to it.
  *
  * Writing: the layout is that of PyTorch 2.11, with every key that readers since 2.0 use: a
@@ -24,6 +25,7 @@
 
 #define SMALL_SEGMENT_BYTES (2 * AR_MIB)
 #define SMALL_BLOCK_BYTES   AR_MIB
+#define ROUND_BYTES         512u
 
 void snapshot_image_close(struct snapshot_image *self)
 {
@@ -216,6 +218,57 @@ static void sort_segments(struct snapshot_image *self)
         qsort(self->segments, self->segment_count, sizeof *self->segments, by_segment_place);
 }
 
+static bool is_of_segment(const struct snapshot_entry *entry)
+{
+    return entry->action >= SNAPSHOT_SEGMENT_ALLOC && entry->action <= SNAPSHOT_SEGMENT_UNMAP;
+}
+
+/* The places of all blocks as segments; none if the entries say which segments there were. */
+static enum ar_status add_places(struct snapshot_image *self, struct ar_error *error)
+{
+    for (size_t i = 0; i < self->entry_count; i++)
+        if (is_of_segment(&self->entries[i]))
+            return AR_OK;
+    for (size_t i = 0; i < self->entry_count; i++) {
+        const struct snapshot_entry *entry = &self->entries[i];
+        const struct snapshot_segment place = {.address = entry->address,
+                                               .bytes = ar_size_round_up(entry->bytes, ROUND_BYTES),
+                                               .stream = entry->stream,
+                                               .pool = entry->pool,
+                                               .device = entry->device};
+        if (entry->action == SNAPSHOT_ALLOC || entry->action == SNAPSHOT_FREE_REQUESTED ||
+            entry->action == SNAPSHOT_FREE_COMPLETED)
+            AR_TRY(add_segment(self, &place, error));
+    }
+    for (size_t i = 0; i < self->block_count; i++) {
+        const struct snapshot_block *block = &self->blocks[i];
+        const struct snapshot_segment place = {.address = block->address,
+                                               .bytes = block->bytes,
+                                               .pool = block->pool,
+                                               .device = block->device};
+        AR_TRY(add_segment(self, &place, error));
+    }
+    return AR_OK;
+}
+
+/* A recording without segments gets one for each run of addresses in which blocks overlap. */
+static enum ar_status house_all(struct snapshot_image *self, struct ar_error *error)
+{
+    size_t kept = 0;
+    AR_TRY(add_places(self, error));
+    sort_segments(self);
+    for (size_t i = 0; i < self->segment_count; i++) {
+        const struct snapshot_segment one = self->segments[i];
+        struct snapshot_segment *last = kept ? &self->segments[kept - 1] : NULL;
+        if (!last || last->device != one.device || one.address - last->address >= last->bytes)
+            self->segments[kept++] = one;
+        else if (one.address - last->address + one.bytes > last->bytes)
+            last->bytes = one.address - last->address + one.bytes;
+    }
+    self->segment_count = kept;
+    return AR_OK;
+}
+
 /* Whether a block is in a segment. */
 static bool holds(const struct snapshot_segment *segment, const struct snapshot_block *block)
 {
@@ -374,6 +427,8 @@ enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *err
 {
     AR_TRY(collect_made(self, error));
     AR_TRY(collect_mapped(self, error));
+    if (self->recorded && !self->segment_count)
+        AR_TRY(house_all(self, error));
     sort_segments(self);
     if (self->block_count)
         qsort(self->blocks, self->block_count, sizeof *self->blocks, by_block_place);

@@ -344,5 +344,6 @@ const struct format_writer format_writer_snapshot = {
     .name = "snapshot",
     .ending = ".pickle",
     .summary = "a recorded trace as a PyTorch memory snapshot, written (.pickle)",
+    .binary = true,
     .write = write_snapshot,
 };
