@@ -424,28 +424,55 @@ static bool is_cut_word(const struct message_text *text, size_t at)
     return text->gaps[end] == MESSAGE_GAP_LINE || !isalpha((unsigned char)text->chars[end]);
 }
 
-/* Whether words near a word for memory of a card say that there was too little, or that it was not
- * given. A program that then takes less has not failed, and who allocates nodes has no memory. */
+/* Words that say that there was too little of something, or that it was not given. */
+static const char fails[] =
+    "fail|exhaust|notenough|insufficient|unable|cannot|can't|couldnot|couldn't|ranout|runsout|"
+    "outof|"
+    "overbudget|toolittle|shortage|notavailable|nothaveenough|depleted|n'thaveenough|noenough|"
+    "notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough|thanisavailable|"
+    "thanavailable";
+
+/* The characters before a word for memory in which they may stand; behind it, half as many more.
+ * Words for pinned memory are of a card, and are not of anything else. */
+static size_t fails_reach(const struct message_form *form)
+{
+    return form->flags & FORM_HOST ? NEAR_CHARACTERS : 40;
+}
+
+#define FAILS_AHEAD 400 /* characters that are looked through at once */
+
+/* `at`, if one of them is near it; else a place before which there is none. */
+static size_t find_fails(const struct message_text *text, const struct message_form *form,
+                         size_t at)
+{
+    size_t before = fails_reach(form), after = before * 3 / 2;
+    size_t from = at > before ? at - before : 0, nearest = at + FAILS_AHEAD;
+    if (message_text_any(text, fails, from, at + after))
+        return at;
+    for (const char *word = fails; word; word = message_pattern_next(word)) {
+        char copy[24];
+        snprintf(copy, sizeof copy, "%.*s", (int)strcspn(word, "|"), word);
+        size_t found = message_text_find(text, copy, from, nearest);
+        nearest = found < nearest ? found : nearest;
+    }
+    return nearest > at + after ? nearest - after : at + 1;
+}
+
+/* Whether words near a word for memory of a card, with some of `fails`, are a failure. A program
+ * that then takes less has not failed, and who allocates nodes has no memory. */
 static bool is_failure(const struct message_text *text, const struct message_form *form, size_t at)
 {
-    static const char fails[] =
-        "fail|exhaust|notenough|insufficient|unable|cannot|can't|couldnot|couldn't|ranout|runsout|"
-        "outof|overbudget|toolittle|shortage|notavailable|nothaveenough|depleted|n'thaveenough|"
-        "noenough|notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough|"
-        "thanisavailable|"
-        "thanavailable";
     static const char others[] =
         "access|memcpy|memset|invalidargument|.reducing|resource|rpcerror|nodesare|numberofdev|/"
         "alloc|com/gpu|driverversion|kubernetes|capabledevice|%ofsystem|%offreesystem";
-    /* Words for pinned memory are of a card, and are not of anything else. */
-    size_t before = form->flags & FORM_HOST ? NEAR_CHARACTERS : 40, after = before * 3 / 2;
+    size_t before = fails_reach(form), after = before * 3 / 2;
     size_t from = at > before ? at - before : 0, to = at + after;
     char last = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
     bool inside = isalpha((unsigned char)last) || last == '_'; /* of a name in a program */
     return !inside && !is_feared(text, at) && !message_text_ends(text, "(not", at) &&
            !message_text_ends(text, ",not", at) &&
            (form->flags & FORM_HOST || card_near(text, at, NEAR_CHARACTERS)) &&
-           message_text_any(text, fails, from, to) && !message_text_any(text, others, from, to);
+           !message_text_any(text, others, from, to);
 }
 
 /* Whether the code of another error than a lack of memory is named: cudaErrorNotSupported. */
@@ -567,10 +594,13 @@ static size_t find_said(const struct message_text *text, const struct message_fo
 {
     size_t end;
     while ((at = message_pattern_find(text, words, at, text->count, -1, NULL, &end)) !=
-               MESSAGE_NOWHERE &&
-           !is_said(text, form, at, end - at))
-        at++;
-    return at;
+           MESSAGE_NOWHERE) {
+        size_t near = form->flags & FORM_FAILS ? find_fails(text, form, at) : at;
+        if (near == at && is_said(text, form, at, end - at))
+            return at;
+        at = near > at ? near : at + 1;
+    }
+    return MESSAGE_NOWHERE;
 }
 
 /* The words around a message that names no program. */

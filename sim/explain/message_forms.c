@@ -48,6 +48,15 @@ static size_t read_figure(const struct message_text *text, size_t at, char lette
     return end;
 }
 
+/* The next place in [at, last] where a pattern that begins with `first` may begin. */
+static size_t candidate(const struct message_text *text, size_t at, size_t last, char first)
+{
+    if (is_letter(first) || first == '#' || at > last)
+        return at;
+    const char *found = memchr(text->chars + at, first, last + 1 - at);
+    return found ? (size_t)(found - text->chars) : MESSAGE_NOWHERE;
+}
+
 /* Where the pattern ends if it begins at `at`. */
 static size_t match(const struct message_text *text, size_t at, const char *pattern, int shift,
                     struct message_figure *figures)
@@ -72,7 +81,9 @@ static size_t match(const struct message_text *text, size_t at, const char *patt
             return end;
         }
         if (*pattern == '*') {
-            for (; at <= text->count && at <= begin + GAP_MOST && end == MESSAGE_NOWHERE; at++)
+            size_t last = begin + GAP_MOST < text->count ? begin + GAP_MOST : text->count;
+            for (; end == MESSAGE_NOWHERE && (at = candidate(text, at, last, pattern[1])) <= last;
+                 at++)
                 end = match(text, at, pattern + 1, shift, figures);
             return end;
         }

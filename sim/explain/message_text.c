@@ -475,6 +475,8 @@ void message_text_close(struct message_text *self)
     *self = (struct message_text){0};
 }
 
+#define NEAR 1000 /* characters that are searched faster without memmem's preparation */
+
 static size_t find_words(const struct message_text *self, const char *words, size_t length,
                          size_t from, size_t to)
 {
@@ -482,8 +484,15 @@ static size_t find_words(const struct message_text *self, const char *words, siz
         to = self->count;
     if (from > to || to - from < length)
         return MESSAGE_NOWHERE;
-    const char *found = memmem(self->chars + from, to - from, words, length);
-    return found ? (size_t)(found - self->chars) : MESSAGE_NOWHERE;
+    const char *found, *at = self->chars + from, *last = self->chars + to - length;
+    if (to - from > NEAR) {
+        found = memmem(at, to - from, words, length);
+        return found ? (size_t)(found - self->chars) : MESSAGE_NOWHERE;
+    }
+    for (; at <= last && (found = memchr(at, *words, (size_t)(last + 1 - at))); at = found + 1)
+        if (length == 1 || (found[1] == words[1] && memcmp(found, words, length) == 0))
+            return (size_t)(found - self->chars);
+    return MESSAGE_NOWHERE;
 }
 
 size_t message_text_find(const struct message_text *self, const char *words, size_t from, size_t to)
