@@ -24,6 +24,12 @@ static uint64_t bytes_of(const struct message *message, enum message_figure_name
     return message->figures[name].known ? message->figures[name].bytes : 0;
 }
 
+static bool program_passes_limit(const struct message *message)
+{
+    return message->figures[MESSAGE_FIGURE_TOTAL].known &&
+           bytes_of(message, MESSAGE_FIGURE_PROGRAM) > bytes_of(message, MESSAGE_FIGURE_TOTAL);
+}
+
 static const char *figure_name(const struct message *message, enum message_figure_name name)
 {
     bool limit = !message->card_told && !message->host && !message->on_chip;
@@ -127,8 +133,7 @@ static void print_missing(FILE *stream, const struct message *message)
     for (size_t i = 0; i < count; i++) {
         if (!message_missing(message, needed[i].name))
             continue;
-        strncat(line, any ? ", nor " : " ", sizeof line - strlen(line) - 1);
-        text_add(line, sizeof line, "%s", needed[i].text);
+        text_add(line, sizeof line, "%s%s", any ? ", nor " : " ", needed[i].text);
         any = true;
     }
     text_add(line, sizeof line, ".");
@@ -232,12 +237,10 @@ static void print_causes(FILE *stream, const struct message *message)
     char line[256] = "Causes of all of them:";
     unsigned kinds = 0;
     for (size_t i = 0; i < sizeof message->causes / sizeof *message->causes; i++) {
-        size_t length = strlen(line);
         if (!message->causes[i])
             continue;
-        snprintf(line + length, sizeof line - length, "%s %s %u", kinds ? "," : "",
+        text_add(line, sizeof line, "%s %s %u", kinds++ ? "," : "",
                  message_cause_name((enum message_cause)i), message->causes[i]);
-        kinds++;
     }
     text_add(line, sizeof line, ".");
     if (kinds > 1)
@@ -270,8 +273,7 @@ static void print_confidence(FILE *stream, const struct message *message)
     for (enum message_reason i = 0; likely && i < MESSAGE_REASON_COUNT; i++) {
         if (!(message->reasons & (1u << i)))
             continue;
-        strncat(line, any ? "; " : "", sizeof line - strlen(line) - 1);
-        text_add(line, sizeof line, "%s", message_reason_text(i));
+        text_add(line, sizeof line, "%s%s", any ? "; " : "", message_reason_text(i));
         any = true;
     }
     text_add(line, sizeof line, ".");
@@ -386,10 +388,9 @@ static void print_unknown(FILE *stream, const struct message *message)
                  known ? " were free" : "");
     }
     if (!message->elsewhere && !message->how)
-        strncat(line,
-                " Whether the program needs too much, other processes have the memory, or it is "
-                "fragmented cannot be told from this message.",
-                sizeof line - strlen(line) - 1);
+        text_add(line, sizeof line, " %s",
+                 "Whether the program needs too much, other processes have the memory, or it is "
+                 "fragmented cannot be told from this message.");
     say(stream, "%s", line);
 }
 
@@ -453,8 +454,8 @@ static void print_reason(FILE *stream, const struct message *message)
     case MESSAGE_TENANT:
         snprintf(line, sizeof line, "%s %s, %s were free, and other processes%s had %s.", asked,
                  verb, size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
-                 message->figures[MESSAGE_FIGURE_OTHERS].known &&
-                         message->figures[MESSAGE_FIGURE_REMAINDER].known
+                 bytes_of(message, MESSAGE_FIGURE_OTHERS) &&
+                         bytes_of(message, MESSAGE_FIGURE_REMAINDER)
                      ? " and the rest"
                      : "",
                  AR_SIZE(bytes_of(message, MESSAGE_FIGURE_OTHERS) +
@@ -483,7 +484,11 @@ static void print_reason(FILE *stream, const struct message *message)
                  size_of(message, MESSAGE_FIGURE_UNALLOCATED, b, sizeof b));
         break;
     default:
-        if (pool_would_do(message))
+        if (program_passes_limit(message))
+            snprintf(line, sizeof line, "%s %s for a program that needs %s in all, of %s.", asked,
+                     verb, size_of(message, MESSAGE_FIGURE_PROGRAM, a, sizeof a),
+                     size_of(message, MESSAGE_FIGURE_TOTAL, b, sizeof b));
+        else if (pool_would_do(message))
             snprintf(line, sizeof line,
                      "%s %s. The pool had %s unused, in pieces, and the program uses nearly all of "
                      "it: without fragmentation it would run out a little later.",
@@ -573,11 +578,10 @@ static void print_share(const struct message *message, char *share, size_t bytes
 {
     const struct message_figure *available = &message->figures[MESSAGE_FIGURE_FREE];
     const struct message_figure *total = &message->figures[MESSAGE_FIGURE_TOTAL];
-    double part = 0;
-    if (available->known && total->known && available->bytes > available->coarse_bytes)
-        part = (double)(available->bytes - available->coarse_bytes) /
-               (double)(total->bytes + total->coarse_bytes);
-    unsigned hundredths = part < 1 ? (unsigned)(part * 100) : 100;
+    unsigned hundredths = 0;
+    if (total->known && available->bytes > available->coarse_bytes)
+        hundredths = (unsigned)(100 * (available->bytes - available->coarse_bytes) /
+                                (total->bytes + total->coarse_bytes));
     if (hundredths < SHARE_LEAST)
         snprintf(share, bytes, "what is free");
     else
@@ -785,6 +789,8 @@ static const char *impossible(const struct message *message)
         return "The compiler plans this memory of the chip; no allocator is in it. Use smaller "
                "blocks in the kernel, or a smaller batch; --xla_tpu_scoped_vmem_limit_kib raises "
                "the limit of vmem.";
+    if (program_passes_limit(message))
+        return enlarge(message);
     if (is_on(message, "TPU"))
         return "The compiled program needs more than the chip has, whatever else is on it: a "
                "smaller batch, rematerialisation (jax.checkpoint), donated arguments, or sharding "
@@ -966,9 +972,7 @@ static void print_command(FILE *stream, const struct message *message, const cha
         bytes < AR_MIB)
         return;
     fprintf(stream, "\n  ./allocrig advise SNAPSHOT --capacity %" PRIu64 "MiB\n\n", bytes / AR_MIB);
-    if (limited)
-        say(stream, "%s are the limit of the program.", AR_SIZE(bytes));
-    else
+    if (!limited)
         say(stream, "%" PRIu64 " MiB are what the pool had reserved (%s) and what was free (%s).",
             bytes / AR_MIB, size_of(message, MESSAGE_FIGURE_RESERVED, a, sizeof a),
             size_of(message, MESSAGE_FIGURE_FREE, b, sizeof b));

@@ -273,6 +273,8 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
     bool total = knows(self, MESSAGE_FIGURE_TOTAL);
     enum message_figure_name own =
         knows(self, MESSAGE_FIGURE_ALLOCATED) ? MESSAGE_FIGURE_ALLOCATED : MESSAGE_FIGURE_RESERVED;
+    if (exceeds(figure_of(self, MESSAGE_FIGURE_PROGRAM), figure_of(self, MESSAGE_FIGURE_TOTAL)))
+        return MESSAGE_CAPACITY;
     if ((self->one_pool && (pool || available || total)) || is_too_large_alone(self)) {
         /* The pool of RELION, vLLM and MLC is what others and their share of the card leave. */
         unsure(self, MESSAGE_REASON_MISSING,

@@ -7,6 +7,7 @@
  *   - Limit: N InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
  *   - Total bytes in pool: N memory_limit_: N available bytes: N     (the same dump; older
  *     versions call the first total_region_allocated_bytes_)
+ *   - XLA backend allocating N bytes | will use up to N bytes on device N for BFCAllocator
  *   - {'bytes_in_use': N, 'bytes_limit': N, 'pool_bytes': N, ..}     (memory_stats() of JAX)
  *   - gpu_async_0 cuMemAllocAsync failed to allocate N bytes: ... Free memory/Total memory: N/N
  *   - RESOURCE_EXHAUSTED: Out of memory [while] trying to allocate N bytes | S
@@ -393,6 +394,11 @@ bool message_read_xla(const struct message_text *text, struct message *self)
     self->count += !self->count;
     self->taken = 1;
     find_dump(text, from, to, self);
+    if (!self->figures[MESSAGE_FIGURE_TOTAL].known)
+        (void)message_pattern_read(text,
+                                   "xlabackendallocatingTondevice#forbfcallocator|"
+                                   "xlabackendwilluseuptoTondevice#forbfcallocator",
+                                   0, text->count, 0, self->figures);
     fill_dump(self);
     read_created(text, self);
     read_program(text, self);
