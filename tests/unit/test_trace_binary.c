@@ -168,6 +168,39 @@ TRACE_TEST(damage_is_named)
                 "event 12: there is no event of kind 77; the file is");
 }
 
+/* The sixteenth event of the trace loses the flag that FORMAT.md gives it. */
+TRACE_TEST(wrong_flags_are_of_their_event)
+{
+    static const struct {
+        const char *text;
+        uint8_t flags;
+        const char *format;
+    } cases[] = {
+        {"!,limit,5", TRACE_CHANGE, "4 on `!,settings,..` and `!,limit,..` |"},
+        {"!,settings,a:1", TRACE_CHANGE, "4 on `!,settings,..` and `!,limit,..` |"},
+        {"m,step", TRACE_STEP, "; 2 on `m,step`"},
+    };
+    struct trace_rig *rig = *state;
+    FREED char *format = trace_rig_read("workloads/trace/FORMAT.md", &(size_t){0});
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[256];
+        size_t count;
+        struct trace_source *source;
+        (void)snprintf(text, sizeof text, "%s%s\ns\n", small, cases[i].text);
+        assert_ok(trace_rig_text(rig, text, &source, &test_error));
+        written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
+        trace_close(source);
+        FREED char *bytes = trace_rig_read(rig->path[1], &count);
+        char *flags = &bytes[count - 2 * 32 + offsetof(struct trace_event, flags)];
+        assert_int_equal(*flags, cases[i].flags);
+        assert_non_null(strstr(format, cases[i].format));
+        *flags = 0;
+        trace_rig_write(rig->path[2], bytes, count);
+        assert_says(trace_open(rig->path[2], &source, &test_error), AR_FORMAT,
+                    "event 15: its flags, stream or unused fields are wrong; the file is");
+    }
+}
+
 TRACE_TEST(files_are_complete_or_absent)
 {
     struct trace_rig *rig = *state;

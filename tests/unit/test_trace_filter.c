@@ -42,6 +42,28 @@ TRACE_TEST(a_recording_in_parts_and_twice)
     assert_int_equal(part->info.steps, 100);
 }
 
+/* FORMAT.md lists the keys in the order of their bits, which is that of the writer. */
+TRACE_TEST(every_key_is_counted_under_its_name)
+{
+    CLOSED(close_trace) struct trace_source *source;
+    CLOSED(inspect_close) struct inspect inspect;
+    FREED char *format = trace_rig_read("workloads/trace/FORMAT.md", &(size_t){0});
+    const char *row = format;
+    char text[64];
+    assert_ok(trace_rig_text(*state,
+                             "# allocrig-trace 1\na,0,8,x=1,mempool=plain,end=upper,space=device,"
+                             "tenant=1,thread=1,device=1,align=8,pool=1,tag=a\na,1,8,end=lower\n",
+                             &source, &test_error));
+    assert_ok(inspect_trace(source, &inspect, &test_error));
+    for (unsigned i = 0; i < INSPECT_KEYS; i++) {
+        const char *name = inspect_key_name(i);
+        assert_int_equal(inspect.keys[i], strcmp(name, "end") == 0 ? 2 : 1);
+        (void)snprintf(text, sizeof text, "\n| `%s` | ", name);
+        if (i < INSPECT_KEYS - 1)
+            assert_non_null(row = strstr(row, text));
+    }
+}
+
 TRACE_TEST(statistics_of_a_trace)
 {
     CLOSED(close_trace) struct trace_source *source;

@@ -334,7 +334,7 @@ static enum ar_status check_records(struct binary_trace *trace, struct ar_error 
         if (status) {
             struct ar_error why = *error;
             status = ar_error_set(error, AR_FORMAT, "%s: event %" PRIu64 ": %.700s; " REMEDY,
-                                  path_of(trace), check.counts.events, why.text);
+                                  path_of(trace), trace->given - count + at, why.text);
             break;
         }
     }

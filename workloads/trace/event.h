@@ -97,6 +97,7 @@ struct trace_attributes {
 #define TRACE_GIVEN_SPACE   0x40u
 #define TRACE_GIVEN_END     0x80u
 #define TRACE_GIVEN_MEMPOOL 0x100u
+#define TRACE_GIVEN_LAST    TRACE_GIVEN_MEMPOOL
 
 /* Bits of `mempool`, those of ar_policy_request.mempool. */
 #define TRACE_MEMPOOL_PLAIN      0x1u

@@ -18,8 +18,8 @@ struct pass {
 
 const char *inspect_key_name(unsigned index)
 {
-    static const char *const names[INSPECT_KEYS] = {"tag",    "pool",  "align", "device", "thread",
-                                                    "tenant", "space", "end",   "other"};
+    static const char *const names[INSPECT_KEYS] = {"tag",    "pool",  "align", "device",  "thread",
+                                                    "tenant", "space", "end",   "mempool", "other"};
     return index < INSPECT_KEYS ? names[index] : "";
 }
 

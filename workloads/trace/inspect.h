@@ -4,7 +4,8 @@
 #include "workloads/trace/source.h"
 
 #define INSPECT_BINS 64
-#define INSPECT_KEYS 9 /* the eight keys of the format, then all others together */
+#define INSPECT_KEYS 10 /* a bit of `given` each, then all others together */
+_Static_assert(TRACE_GIVEN_LAST == 1u << (INSPECT_KEYS - 2), "every key is counted");
 
 /* Bin 0 holds the value 0, bin b > 0 the values from 2^(b-1) up to below 2^b. */
 struct inspect_bin {
