@@ -49,8 +49,8 @@ static bool keys(char *rest, struct trace_attributes *attributes)
 
 static void fields(struct trace_event *event, char letter, char **rest)
 {
-    static const char letters[] = " aprfukewscomt!";
-    event->kind = (uint8_t)(strchr(letters, letter) - letters);
+    static const char letters[] = TRACE_LETTERS;
+    event->kind = (uint8_t)(strchr(letters, letter) - letters + 1);
     event->stream = 0;
     switch (letter) {
     case 'a':

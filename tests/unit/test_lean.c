@@ -31,7 +31,7 @@ static const char *kinds_of(const struct lean *lean)
     static char text[64];
     size_t i = 0;
     for (; i < lean->count && i + 1 < sizeof text; i++)
-        text[i] = "?aprfukewscomt!"[lean->events[i].kind];
+        text[i] = TRACE_LETTERS[lean->events[i].kind - 1];
     text[i] = '\0';
     return text;
 }

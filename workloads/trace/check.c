@@ -236,7 +236,6 @@ static enum ar_status check_text(struct trace_check *check, struct trace_event *
     if (event->kind == TRACE_NOTE && (strcmp(text, "settings") == 0 || strcmp(text, "limit") == 0))
         return ar_invalid(error, "the note %s has no value: write !,%s,%s", text, text,
                           *text == 's' ? "CONF" : "BYTES");
-    event->flags = 0;
     if (event->kind == TRACE_MARK)
         event->flags = strcmp(text, "step") == 0 ? TRACE_STEP : 0;
     else if (strncmp(text, "settings,", 9) == 0 || strncmp(text, "limit,", 6) == 0)
@@ -293,11 +292,6 @@ static enum ar_status check_stream(struct trace_check *check, const struct trace
     return AR_OK;
 }
 
-static bool kind_has_stream(unsigned kind)
-{
-    return kind <= TRACE_SYNC && kind != TRACE_FREE_COMPLETED;
-}
-
 static void add_to_hash(struct trace_check *check, const struct trace_event *event)
 {
     check->batch[check->batch_count] = *event;
@@ -322,7 +316,7 @@ enum ar_status trace_check_event(struct trace_check *check, struct trace_event *
                           check->keys_seen + 1);
     if (event->attributes > check->keys_seen)
         check->keys_seen = event->attributes;
-    if (kind_has_stream(kind))
+    if (trace_kind_has_stream(kind))
         status = check_stream(check, event, error);
     else
         event->stream = 0;

@@ -7,11 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A new kind needs: its line here and in FORMAT.md; text.c and write.c (its letter), check.c; the
- * name in bench/report/trace_page.c; a case in sim/replay/events.c (`other`, or `on_event` if it is
- * about a block), and in sim/experiment/baseline.c if it takes time on the device. The other places
- * name TRACE_NOTE. A hook in sim/device.h is needed only for new work of the device, and a shortcut
- * in sim/replay/engine.c only if the kind is frequent. */
+/* A new kind needs: its line and letter here, and its line in FORMAT.md; its fields in text.c; its
+ * checks in check.c; its name in bench/report/trace_page.c; a case in sim/replay/events.c (`other`,
+ * or `on_event` if it is about a block), and in sim/experiment/baseline.c if it takes time on the
+ * device. A kind with a block or stream belongs into the range of trace_kind_has_block or
+ * trace_kind_has_stream. A hook in sim/device.h is needed only for new work of the device, and a
+ * shortcut in sim/replay/engine.c only if the kind is frequent. */
 enum trace_kind {
     TRACE_ALLOC = 1,          /* a,ID,BYTES[,STREAM] */
     TRACE_PROBE = 2,          /* p,ID,BYTES[,STREAM]: may fail */
@@ -29,6 +30,9 @@ enum trace_kind {
     TRACE_NOTE = 14, /* !,...: a decision of the recorded allocator; text index in value */
 };
 #define TRACE_KIND_LAST TRACE_NOTE
+/* The letters of the text form, in the order of the kinds, which count from 1. */
+#define TRACE_LETTERS "aprfukewscomt!"
+_Static_assert(sizeof TRACE_LETTERS == TRACE_KIND_LAST + 1, "each kind has a letter");
 
 /* Flags. */
 #define TRACE_WHOLE 0x01u /* TRACE_FREE_COMPLETED without a free request before it */
@@ -127,4 +131,10 @@ struct trace_served {
 static inline bool trace_kind_has_block(unsigned kind)
 {
     return kind >= TRACE_ALLOC && kind <= TRACE_USE;
+}
+
+/* Whether its own stream is a field of it: the completion of a free has that of the block. */
+static inline bool trace_kind_has_stream(unsigned kind)
+{
+    return kind <= TRACE_SYNC && kind != TRACE_FREE_COMPLETED;
 }

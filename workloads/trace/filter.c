@@ -482,7 +482,7 @@ static enum ar_status take_other(struct filter *filter, const struct trace_event
                                  struct ar_error *error)
 {
     struct trace_event event = *given;
-    bool has_stream = event.kind >= TRACE_KERNEL && event.kind <= TRACE_SYNC;
+    bool has_stream = trace_kind_has_stream(event.kind);
     bool keep =
         keeps_kind(filter, event.kind) &&
         (!has_stream || event.stream == TRACE_NO_STREAM || keeps_stream(filter, event.stream)) &&
@@ -740,19 +740,19 @@ enum ar_status trace_filter(struct trace_source *source, const struct trace_filt
 
 enum ar_status trace_filter_kinds(const char *letters, uint32_t *kinds, struct ar_error *error)
 {
-    static const char all[] = " aprfukewscomt!"; /* by enum trace_kind */
+    static const char all[] = TRACE_LETTERS;
     *kinds = 0;
     for (const char *at = letters; *at; at++) {
-        const char *found = strchr(all + 1, *at);
+        const char *found = strchr(all, *at);
         if (*at == ',')
             continue;
         if (!found)
             return ar_invalid(error, "\"%c\" in \"%.40s\" is no kind of event; the kinds are %s",
-                              *at, letters, all + 1);
-        *kinds |= 1u << (found - all);
+                              *at, letters, all);
+        *kinds |= 1u << (found - all + 1);
     }
     if (!*kinds)
-        return ar_invalid(error, "no kind of event is given; the kinds are %s", all + 1);
+        return ar_invalid(error, "no kind of event is given; the kinds are %s", all);
     return AR_OK;
 }
 

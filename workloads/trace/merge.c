@@ -104,9 +104,10 @@ static enum ar_status refuse_change(struct part *part, const struct trace_event 
         error,
         "%s: event %llu: the note \"%.60s\" is on the allocator of one process, and a "
         "merge has one allocator for all; to leave it out, convert this trace first, "
-        "with --events aprfukewscomt",
+        "with --events %.*s%s",
         part->source->info.name, (unsigned long long)(part->given - 1),
-        trace_text_of(part->source, event->value));
+        trace_text_of(part->source, event->value), TRACE_NOTE - 1, TRACE_LETTERS,
+        &TRACE_LETTERS[TRACE_NOTE]);
 }
 
 static enum ar_status emit_next(struct merge *merge, struct part *part, struct ar_error *error)
@@ -124,7 +125,7 @@ static enum ar_status emit_next(struct merge *merge, struct part *part, struct a
         AR_TRY(name_block(part, &event, *id, error));
         event.id = *id;
     }
-    if (event.kind <= TRACE_SYNC && event.stream != TRACE_NO_STREAM)
+    if (trace_kind_has_stream(event.kind) && event.stream != TRACE_NO_STREAM)
         event.stream += part->first_stream;
     size_t tenant = (size_t)(part - merge->parts);
     if (event.kind == TRACE_RECORD || event.kind == TRACE_WAIT)

@@ -16,30 +16,30 @@
 
 /* ---- lines ---- */
 
-/* The grammar of each kind of event: its letter and its fields in order. i: id; v: value; s:
- * stream; S: optional stream. Marks and notes have a text instead. */
+/* The grammar of each kind of event: its fields in order. i: id; v: value; s: stream; S: optional
+ * stream. Marks and notes have a text instead. */
 static const struct grammar {
-    char letter;
     const char *fields;
     const char *value;      /* the name of the value in errors */
     uint32_t absent_stream; /* the stream of an event without S */
 } grammar[TRACE_KIND_LAST + 1] = {
-    [0] = {0, "", NULL, 0},
-    [TRACE_ALLOC] = {'a', "ivS", "size", 0},
-    [TRACE_PROBE] = {'p', "ivS", "size", 0},
-    [TRACE_FREE_REQUESTED] = {'r', "iS", NULL, TRACE_NO_STREAM},
-    [TRACE_FREE_COMPLETED] = {'f', "i", NULL, 0},
-    [TRACE_USE] = {'u', "is", NULL, 0},
-    [TRACE_KERNEL] = {'k', "sv", "duration", 0},
-    [TRACE_RECORD] = {'e', "vs", "event number", 0},
-    [TRACE_WAIT] = {'w', "sv", "event number", 0},
-    [TRACE_SYNC] = {'s', "S", NULL, TRACE_NO_STREAM},
-    [TRACE_TRIM] = {'c', "", NULL, 0},
-    [TRACE_OUTSIDE] = {'o', "v", "size", 0},
-    [TRACE_MARK] = {'m', "", NULL, 0},
-    [TRACE_TIME] = {'t', "v", "time", 0},
-    [TRACE_NOTE] = {'!', "", NULL, 0},
+    [TRACE_ALLOC] = {"ivS", "size", 0},
+    [TRACE_PROBE] = {"ivS", "size", 0},
+    [TRACE_FREE_REQUESTED] = {"iS", NULL, TRACE_NO_STREAM},
+    [TRACE_FREE_COMPLETED] = {"i", NULL, 0},
+    [TRACE_USE] = {"is", NULL, 0},
+    [TRACE_KERNEL] = {"sv", "duration", 0},
+    [TRACE_RECORD] = {"vs", "event number", 0},
+    [TRACE_WAIT] = {"sv", "event number", 0},
+    [TRACE_SYNC] = {"S", NULL, TRACE_NO_STREAM},
+    [TRACE_TRIM] = {"", NULL, 0},
+    [TRACE_OUTSIDE] = {"v", "size", 0},
+    [TRACE_MARK] = {"", NULL, 0},
+    [TRACE_TIME] = {"v", "time", 0},
+    [TRACE_NOTE] = {"", NULL, 0},
 };
+
+static const char letters[] = TRACE_LETTERS;
 
 static bool is_letter(char c)
 {
@@ -117,16 +117,14 @@ static enum ar_status trace_line_parse(const char *line, struct trace_tables *ta
                                        struct trace_event *event, struct ar_error *error)
 {
     *event = (struct trace_event){0};
-    for (unsigned kind = 1; kind <= TRACE_KIND_LAST; kind++)
-        if (grammar[kind].letter == line[0])
-            event->kind = (uint8_t)kind;
-    if (!event->kind || (line[1] && line[1] != ',')) {
+    const char *letter = memchr(letters, line[0], TRACE_KIND_LAST);
+    if (!letter || (line[1] && line[1] != ',')) {
         int length = (int)strcspn(line, ",");
-        return ar_invalid(error,
-                          "\"%.*s\" is no event: a line begins with one of a p r f u k e w s c o m "
-                          "t ! and a comma",
-                          length < 20 ? length : 20, line);
+        return ar_invalid(
+            error, "\"%.*s\" is no event: a line begins with one of the letters %s and a comma",
+            length < 20 ? length : 20, line, letters);
     }
+    event->kind = (uint8_t)(letter - letters + 1);
     const char *at = line + 1;
     if (event->kind == TRACE_NOTE) {
         if (!*at)
@@ -183,8 +181,8 @@ size_t trace_line_print(const struct trace_event *event, const struct trace_line
                         char *out, size_t room)
 {
     struct printer printer = {out, room, 0};
-    const struct grammar *rule = &grammar[event->kind <= TRACE_KIND_LAST ? event->kind : 0];
-    put_text(&printer, &rule->letter, 1);
+    const struct grammar *rule = &grammar[event->kind];
+    put_text(&printer, &letters[event->kind - 1], 1);
     put_fields(&printer, event, rule,
                event->kind == TRACE_FREE_REQUESTED ? parts->block_stream : rule->absent_stream);
     if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE) {
