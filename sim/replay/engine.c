@@ -160,6 +160,7 @@ INLINE enum shortcut plain_free(struct replay *run, const struct trace_event *ev
         before_call(run, measured);
     }
     slot->state = next;
+    run->frees++;
     enum ar_status status = run->policy_free(run->policy, &slot->block, 0);
     if (counts)
         look_for_pause(run);
@@ -169,8 +170,7 @@ INLINE enum shortcut plain_free(struct replay *run, const struct trace_event *ev
     return FREE_FAILED;
 }
 
-INLINE enum shortcut plain_completed(struct replay *run, const struct trace_event *event,
-                                     uint64_t *others)
+INLINE enum shortcut plain_completed(struct replay *run, const struct trace_event *event)
 {
     uint64_t number = slot_and_keys(event);
     if (UNLIKELY(number >= run->slot_count || !run->plain_splits))
@@ -179,12 +179,11 @@ INLINE enum shortcut plain_completed(struct replay *run, const struct trace_even
     if (UNLIKELY(slot_life(slot) != SLOT_FREE_REQUESTED))
         return NOT_PLAIN;
     slot->state = SLOT_UNUSED;
-    ++*others;
     return DONE;
 }
 
 INLINE enum shortcut plain_time(struct replay *run, const struct trace_event *event,
-                                const enum measured measured, uint64_t *others)
+                                const enum measured measured)
 {
     uint64_t before_ns = run->time_ns, time_ns = event->value;
     if (UNLIKELY(!run->plain_times))
@@ -194,17 +193,14 @@ INLINE enum shortcut plain_time(struct replay *run, const struct trace_event *ev
             exact_tick(&run->exact, time_ns - before_ns);
         run->time_ns = time_ns;
     }
-    ++*others;
     return UNLIKELY(run->device->failed) ? DEVICE_FAILED : DONE;
 }
 
-INLINE enum shortcut plain_kernel(struct replay *run, const struct trace_event *event,
-                                  uint64_t *others)
+INLINE enum shortcut plain_kernel(struct replay *run, const struct trace_event *event)
 {
     if (UNLIKELY(!run->plain_kernels))
         return NOT_PLAIN;
     run->kernel(run->device, event->stream, event->value);
-    ++*others;
     return UNLIKELY(run->device->failed) ? DEVICE_FAILED : DONE;
 }
 
@@ -240,15 +236,11 @@ static __attribute__((noinline)) enum ar_status span_other(struct replay *run,
     return status;
 }
 
-/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. Frees of
- * shortcuts are not counted one by one. Every event of a span is a request of a shortcut, a free of
- * a shortcut, or one of `others` (whose requests and frees events.c counts). So these frees are the
- * events minus `others` minus the requests of shortcuts. */
+/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. */
 INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
                            const enum measured measured, struct ar_error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
-    uint64_t allocs_before = run->allocs, others = 0, others_allocs = 0;
     enum ar_status status = AR_OK;
     for (; event != end; event++) {
         uint64_t head = head_of(event);
@@ -258,23 +250,18 @@ INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
         else if (head == PLAIN_FREE)
             what = plain_free(run, event, measured, SLOT_UNUSED);
         else if (head == PLAIN_TIME)
-            what = plain_time(run, event, measured, &others);
+            what = plain_time(run, event, measured);
         else if ((uint8_t)head == TRACE_KERNEL)
-            what = plain_kernel(run, event, &others);
+            what = plain_kernel(run, event);
         else if (head == PLAIN_NOTE)
-            others++, what = DONE;
+            what = DONE;
         else if (head == PLAIN_COMPLETED)
-            what = plain_completed(run, event, &others);
+            what = plain_completed(run, event);
         else if (head == PLAIN_REQUESTED && run->plain_splits)
             what = plain_free(run, event, measured, SLOT_FREE_REQUESTED);
         if (LIKELY(what == DONE))
             continue;
-        uint64_t allocs = run->allocs;
         status = span_other(run, event, what, error);
-        if (what == NOT_PLAIN) {
-            others_allocs += run->allocs - allocs;
-            others++;
-        }
         if (status != AR_OK)
             break;
         if (run->stop) {
@@ -283,9 +270,6 @@ INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
         }
     }
     *done = (size_t)(event - run->span);
-    /* An event that ended with an error is not in `done`, but in the counts of its kind. */
-    uint64_t seen = *done + (status != AR_OK);
-    run->frees += seen - others - (run->allocs - allocs_before - others_allocs);
     return status;
 }
 
