@@ -103,11 +103,10 @@ enum shortcut { DONE, NOT_PLAIN, ALLOC_FAILED, GRANTED_LESS, FREE_FAILED, DEVICE
 /* Before each call to the policy: a virtual clock is read where it is kept (a real one was read
  * after the last call that used the driver, or other event; runs on a card are watched), and
  * `exact` must read the policy again. */
-INLINE void before_call(struct replay *run, const enum measured measured)
+INLINE void before_call(struct replay *run)
 {
     run->pauses.now_ns = *run->clock_ns;
-    if (measured == BY_TIME)
-        run->exact.stale = true;
+    run->exact.stale = true;
 }
 
 INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *event,
@@ -121,9 +120,9 @@ INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *e
     if (UNLIKELY(slot_life(slot) != SLOT_UNUSED || (bytes - 1) >> PLAIN_BITS))
         return NOT_PLAIN;
     if (measured == BY_BYTES)
-        exact_tick_once(&run->exact, bytes);
+        exact_tick(&run->exact, bytes);
     if (counts)
-        before_call(run, measured);
+        before_call(run);
     run->request.bytes = bytes;
     run->allocs++;
     slot->block.requested_bytes = bytes;
@@ -157,7 +156,7 @@ INLINE enum shortcut plain_free(struct replay *run, const struct trace_event *ev
         return NOT_PLAIN;
     if (counts) {
         exact_free_requested(&run->exact, &slot->block);
-        before_call(run, measured);
+        before_call(run);
     }
     slot->state = next;
     run->frees++;

@@ -1,5 +1,5 @@
-/* The exact metrics by the rules in run.h: the state of a policy, the sums of the means by each of
- * the two clocks, the state at the peak, and the report. */
+/* The exact metrics by the rules in run.h: the state of a policy, the sums of the means, the state
+ * at the peak, and the report. */
 #include "sim/replay/run.h"
 
 #include <string.h>
@@ -29,7 +29,6 @@ void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_by
         .policy = policy,
         .unit_bytes = unit_bytes,
         .opaque = policy->ops->capabilities & AR_POLICY_OPAQUE,
-        .one_effort = !policy->ops->servable,
         .stale = true,
         .peak_reserved_bytes = policy->totals.reserved_bytes,
     };
@@ -154,55 +153,6 @@ void exact_refresh(struct exact *exact)
         memset(state + 1, 0, (EXACT_MEANS - 1) * sizeof *state);
 }
 
-/* The sums of a policy that can serve more with more effort. */
-static __attribute__((noinline)) void tick_efforts(struct exact *exact, double by,
-                                                   uint64_t free_bytes)
-{
-    const struct ar_policy *policy = exact->policy;
-    double *sums = exact->sums.of, *external = sums + EXACT_EXTERNAL;
-    struct ar_policy_stats stats;
-    if (policy->ops->room) {
-        struct ar_policy_room room;
-        policy->ops->room(policy, &room);
-        sums[EXACT_STRANDED_BY_STREAM] += by * real(room.stranded_by_stream_bytes);
-        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
-            external[effort] += by * lacking(room.servable_bytes[effort], free_bytes);
-        return;
-    }
-    ar_policy_stats(policy, &stats);
-    sums[EXACT_STRANDED_BY_STREAM] += by * real(stats.stranded_by_stream_bytes);
-    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++) {
-        uint64_t bytes = policy->ops->servable(policy, (enum ar_policy_effort)effort);
-        external[effort] += by * lacking(bytes, free_bytes);
-    }
-}
-
-void exact_tick_once(struct exact *exact, uint64_t weight)
-{
-    const struct ar_policy *policy = exact->policy;
-    double by = real(weight), *sums = exact->sums.of;
-    uint64_t free_bytes = ar_policy_free_bytes(&policy->totals);
-    exact->weight += weight;
-    if (exact->granted_bytes) {
-        exact->granted_weight += weight;
-        sums[EXACT_INTERNAL] += by * lacking(exact->live_bytes, exact->granted_bytes);
-    }
-    if (exact->opaque || !free_bytes)
-        return;
-    exact->free_weight += weight;
-    sums[EXACT_STRANDED] += by * real(free_bytes - policy->totals.releasable_bytes);
-    if (exact->unit_bytes)
-        sums[EXACT_UNUSABLE] += by * lacking(usable(exact), free_bytes);
-    if (!exact->one_effort) {
-        tick_efforts(exact, by, free_bytes);
-        return;
-    }
-    struct ar_policy_stats stats;
-    ar_policy_stats(policy, &stats);
-    sums[EXACT_STRANDED_BY_STREAM] += by * real(stats.stranded_by_stream_bytes);
-    sums[EXACT_EXTERNAL] += by * lacking(stats.largest_free_block_bytes, free_bytes);
-}
-
 void exact_peak(struct exact *exact)
 {
     exact->peak_live_bytes = exact->live_bytes;
@@ -235,8 +185,7 @@ static void report_free_blocks(const struct exact *exact, struct metric_values *
     double free_weight = (double)exact->free_weight, weight = (double)exact->weight;
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++) {
         report_lacking(metrics, at_peak[effort], peak->servable_bytes[effort], peak->free_bytes);
-        metric_set_ratio(metrics, mean[effort],
-                         sums[EXACT_EXTERNAL + (exact->one_effort ? 0 : effort)], free_weight);
+        metric_set_ratio(metrics, mean[effort], sums[EXACT_EXTERNAL + effort], free_weight);
     }
     if (exact->unit_bytes) {
         report_lacking(metrics, METRIC_unusable_free_index_at_peak, peak->usable_bytes,

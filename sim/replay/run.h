@@ -11,9 +11,8 @@
  *    so they mean the same for every policy. Only requests that were served count.
  * 2. The clock of the means is the recorded time if the trace has one, else the bytes of the
  *    requests. A state lasts until the next tick of this clock. At a tick the ratios of the state
- *    are added to the sums. With recorded times (exact_tick) they are read from the policy only if
- *    it was called since the last tick: between calls its state does not change. With bytes
- *    (exact_tick_once) each tick belongs to a call, so the state is read at every tick.
+ *    are added to the sums. They are read from the policy only if it was called since the last
+ *    tick: between calls its state does not change.
  * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the
  *    state at the first moment of the greatest live bytes.
  * 4. For the unusable-free index, a policy with AR_POLICY_WATCHES_FREE counts the usable bytes
@@ -53,7 +52,6 @@ struct exact {
     uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes, peak_blocks;
     uint64_t unit_bytes;
     bool opaque, walks;
-    bool one_effort; /* no servable hook: exact_tick_once adds up the first mean alone, for all */
     struct ar_policy_free_watch watch;
     struct exact_state at_peak; /* valid where peak_live_bytes is not 0 */
     /* The present state, as it is added to the sums; 0 for a mean that it has no part in. The masks
@@ -95,10 +93,6 @@ static inline void exact_tick(struct exact *exact, uint64_t weight)
     sums[2] += both * state[2];
     sums[3] += both * state[3];
 }
-
-/* The same sums to the last bit without a state that is kept: for a clock that advances only with
- * requests, for which it takes up to 50 instructions less. Use one of the two for all of a run. */
-void exact_tick_once(struct exact *exact, uint64_t weight);
 
 /* A new strict maximum of the live bytes. */
 void exact_peak(struct exact *exact);
@@ -255,12 +249,8 @@ static inline uint64_t replay_number(const struct replay *run, const struct trac
 static inline void replay_tick(struct replay *run, uint64_t weight)
 {
     run->weight = weight;
-    if (!weight || run->config->measure != REPLAY_METRICS_EXACT)
-        return;
-    if (run->by_time)
+    if (weight && run->config->measure == REPLAY_METRICS_EXACT)
         exact_tick(&run->exact, weight);
-    else
-        exact_tick_once(&run->exact, weight);
 }
 
 /* events.c: one event of any kind, by the rules that engine.c states. */
