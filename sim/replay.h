@@ -85,7 +85,8 @@ struct replay_result {
     uint64_t first_failed_event; /* valid if the run failed */
     enum replay_cause cause;     /* of the first failure */
     uint64_t first_failed_bytes;
-    char problem[512];            /* cause DRIVER: the error of the device */
+    /* The error of the device that ended the run, also if a request had failed before; "": none. */
+    char problem[512];
     char refused_by[128];         /* the first failure: a limit or decorator, not the device; "" */
     struct metric_values metrics; /* without those that need two passes or another run */
     uint64_t

@@ -100,8 +100,10 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
     record->first_failed_event = result.first_failed_event;
     record->first_failed_bytes = result.first_failed_bytes;
     record->cause = result.cause;
-    if (!result.passed && result.cause == REPLAY_CAUSE_DRIVER)
-        snprintf(record->detail, sizeof record->detail, "%.255s", result.problem);
+    if (!result.passed && result.problem[0])
+        snprintf(
+            record->detail, sizeof record->detail, "%s%.200s",
+            result.cause == REPLAY_CAUSE_DRIVER ? "" : "then the driver failed: ", result.problem);
     else if (!result.passed && result.cause == REPLAY_CAUSE_CAPACITY)
         snprintf(record->detail, sizeof record->detail, "%s", result.refused_by);
     record->metrics = result.metrics;

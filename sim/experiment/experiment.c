@@ -195,7 +195,7 @@ static enum ar_status run_passes(struct passes *passes, struct replay_result *re
         status = compare_baseline(passes, result, error);
     else if (status == AR_OK)
         result->metrics.at[METRIC_steps_per_s] = (struct metric_value){.kind = METRIC_NULL};
-    if (result->cause == REPLAY_CAUSE_DRIVER)
+    if (result->problem[0])
         return status;
     if (status == AR_OK && experiment->measure_time && !on_card(experiment))
         status = clock_calls(passes, &result->metrics, error);

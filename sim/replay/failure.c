@@ -125,7 +125,7 @@ void replay_driver_failed(struct replay *run, bool unfinished)
 {
     run->stop = true;
     if (run->failed)
-        return; /* the result has the first failure */
+        return; /* the result has the first failure, and the device's problem beside it */
     run->failed = true;
     run->cause = REPLAY_CAUSE_DRIVER;
     run->first_failed_event =

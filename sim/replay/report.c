@@ -55,7 +55,7 @@ static void report_outcome(const struct replay *run, struct replay_result *resul
     result->first_failed_bytes = run->first_failed_bytes;
     result->cause = run->cause;
     memcpy(result->refused_by, run->refused_by, sizeof result->refused_by);
-    if (run->cause == REPLAY_CAUSE_DRIVER)
+    if (run->device->failed)
         snprintf(result->problem, sizeof result->problem, "%s",
                  run->device->ops->problem(run->device));
     metric_set(metrics, METRIC_events, run->span_first);

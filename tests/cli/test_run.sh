@@ -63,6 +63,9 @@ run run -p first-fit -p growth -w order_flip -d sim:capacity=300MiB
 check dnf_is_no_failure [ "$status" = 0 ]
 check dnf_names_event_and_cause grep -qE '^- +growth +DNF @ [0-9]+: (capacity|fragmentation), a request of' "$out"
 check dnf_is_below_the_ranked awk '/^1 +first-fit/ { seen = 1 } /DNF/ { exit !seen }' "$out"
+printf '%s\n' '# allocrig-trace 1' a,0,99000000000 f,0 a,1,1000 k,0,4611686018427387000 t,10 s a,2,1000000000 f,2 f,1 >"$tmp/lost.csv"
+run run -p direct -w "$tmp/lost.csv" -d sim:capacity=8GiB
+check dnf_names_a_driver_lost_later grep -qzE 'DNF @ 0: capacity, a request of 92[^;]*;\s+then the driver failed:\s+the simulated' "$out"
 "$ALLOCRIG" run -p growth -w order_flip -d sim:capacity=300MiB --require-pass --json "$tmp/dnf.json" >"$out" 2>"$err"
 check require_pass_is_exit_1 [ $? = 1 ]
 check require_pass_says_which grep -qE '^allocrig: 1 of 1 runs did not finish, first order_flip with policy growth at event' "$err"

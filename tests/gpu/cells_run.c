@@ -161,7 +161,7 @@ static enum ar_status run_equal(struct cells_runner *self, const struct cell *ce
              self->wish->capacity, addresses, ranges);
     enum ar_status status =
         cell_play(cell->policy, device, trace, frees, false, true, &card, error);
-    if (!status && card.result.cause == REPLAY_CAUSE_DRIVER)
+    if (!status && card.result.problem[0])
         status = ar_error_set(error, AR_CORRUPT, "%s", card.result.problem);
     if (status) {
         cell_tape_close(&card);
@@ -200,7 +200,7 @@ static enum ar_status run_verify(struct cells_runner *self, const struct cell *c
     enum ar_status status =
         cell_play(cell->policy, device, trace, frees, true, false, &card, error);
     const struct replay_result *result = &card.result;
-    if (!status && result->cause == REPLAY_CAUSE_DRIVER)
+    if (!status && result->problem[0])
         status = ar_error_set(error, AR_CORRUPT, "%s", result->problem);
     answer->spent = status != AR_OK;
     answer->good = !status;

@@ -243,7 +243,10 @@ static enum ar_status loses_the_driver(struct ar_policy *self,
                                        struct ar_policy_block *out)
 {
     device->base.failed = request->bytes == 9;
-    return device->base.failed ? AR_INVALID : sound->alloc(self, request, out);
+    if (!device->base.failed)
+        return sound->alloc(self, request, out);
+    (void)strcpy(device->memory.problem, "the driver is lost");
+    return AR_INVALID;
 }
 
 static void kernel_loses_the_driver(struct ar_device *self, uint32_t stream, uint64_t ns)
@@ -270,6 +273,24 @@ RIG_TEST(a_driver_that_fails_leaves_the_counts_and_the_event_right)
         assert_int_equal(rig.result.first_failed_event, i / 2 > 0 ? 2 : 0);
         assert_true(rig_metric(&rig, METRIC_frees) == (i / 2 > 0));
         assert_true(rig_metric(&rig, METRIC_allocs) == (i / 2 == 1 || i / 2 == 3 ? 2 : 1));
+    }
+}
+
+/* The outcome is the first failure; that the run ended early is said beside it. */
+RIG_TEST(a_driver_that_fails_after_a_request_is_reported)
+{
+    for (int watched = 0; watched < 2; watched++) {
+        break_policy("a,0,200 f,0 a,1,50 a,2,9 f,2 f,1");
+        device = rig.device;
+        device->memory.cap_bytes = 100;
+        broken.alloc = loses_the_driver;
+        rig.config.observer = watched ? &rig.observer : NULL;
+        rig_run(&rig);
+        assert_false(rig.result.passed);
+        assert_int_equal(rig.result.cause, REPLAY_CAUSE_CAPACITY);
+        assert_int_equal(rig.result.first_failed_event, 0);
+        assert_string_equal(rig.result.problem, "the driver is lost");
+        assert_true(rig_metric(&rig, METRIC_allocs) == 3);
     }
 }
 
