@@ -97,15 +97,14 @@ INLINE bool counts_of(const enum measured measured)
     return measured >= BY_BYTES;
 }
 
-/* The result of a shortcut. NOT_PLAIN: it did nothing. DEVICE_FAILED: in a call of the program. */
+/* The result of a shortcut. NOT_PLAIN: it did nothing. DEVICE_FAILED: the driver failed, in this
+ * call or in an earlier free that succeeded nevertheless. */
 enum shortcut { DONE, NOT_PLAIN, ALLOC_FAILED, GRANTED_LESS, FREE_FAILED, DEVICE_FAILED };
 
-/* Before each call to the policy: a virtual clock is read where it is kept (a real one was read
- * after the last call that used the driver, or other event; runs on a card are watched), and
- * `exact` must read the policy again. */
+/* Before each call to the policy: the clock is read for its pause, and `exact` becomes stale. */
 INLINE void before_call(struct replay *run)
 {
-    run->pauses.now_ns = *run->clock_ns;
+    run->pauses.now_ns = *run->device->clock_ns;
     run->exact.stale = true;
 }
 
@@ -328,7 +327,7 @@ static enum ar_status all_spans(struct replay *run, struct ar_error *error)
     while (!run->stop) {
         size_t count, done;
         enum ar_status status = trace_next(config->source, &run->span, &count, error);
-        run->exact.stale = true; /* the source may call the policy */
+        run->exact.stale = true; /* a source that takes turns lets others call the policy */
         if (status != AR_OK || !count)
             return status;
         status = body(run, count, &done, error);
@@ -343,8 +342,8 @@ static enum ar_status all_spans(struct replay *run, struct ar_error *error)
     return AR_OK;
 }
 
-/* A gap may be shorter than requested: a device subtracts the time of the launches since the last
- * gap, because a recorded gap contains it. Then the rest passes as well. */
+/* advance() may pass less than it was given, because a recorded gap contains the launches since the
+ * last one. The loop passes the rest. */
 void replay_wait_until(struct ar_device *device, uint64_t time_ns)
 {
     uint64_t now_ns;
@@ -371,13 +370,9 @@ static enum ar_status check_config(const struct replay_config *config, struct ar
 
 static void shortcuts_begin(struct replay *run)
 {
-    const struct ar_device *device = run->device;
-    /* A real clock is read after recorded times and kernels, which the shortcuts do not do. */
-    bool reads_clock = run->config->measure == REPLAY_METRICS_EXACT && !device->clock_ns;
-    run->kernel = device->ops->kernel;
-    run->clock_ns = device->clock_ns ? device->clock_ns : &run->pauses.now_ns;
-    run->plain_times = run->by_time && !reads_clock && run->config->host == REPLAY_HOST_NONE;
-    run->plain_kernels = !run->has_kernel_ops && !run->lengths && !run->verify && !reads_clock;
+    run->kernel = run->device->ops->kernel;
+    run->plain_times = run->by_time && run->config->host == REPLAY_HOST_NONE;
+    run->plain_kernels = !run->has_kernel_ops && !run->lengths && !run->verify;
     run->plain_splits = !run->at_completion && !run->free_requested_ends;
 }
 
@@ -421,7 +416,9 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
     run->follow_up = run->wants_calls || run->pauses.responses /* host open */ ||
                      (config->device->ops->requested && !config->timeless);
     run->watched = replay_contents_used(run) || run->wants_rows || run->wants_samples ||
-                   config->source->info.adaptive || run->hazards || run->latency || run->follow_up;
+                   config->source->info.adaptive || run->hazards || run->latency ||
+                   run->follow_up ||
+                   (config->measure == REPLAY_METRICS_EXACT && !config->device->clock_ns);
     run->counts = config->measure == REPLAY_METRICS_EXACT || run->watched;
     shortcuts_begin(run);
     return AR_OK;

@@ -175,8 +175,7 @@ struct replay {
     void (*kernel)(struct ar_device *, uint32_t, uint64_t);
     struct ar_policy_request request;
     uint64_t allocs, frees;
-    uint64_t time_ns;         /* recorded */
-    const uint64_t *clock_ns; /* before a call to the policy; of a real clock pauses.now_ns */
+    uint64_t time_ns; /* recorded */
     struct exact exact;
     bool watched;                   /* every event goes through replay_event */
     bool wants_rows, wants_samples; /* of the observers */

@@ -143,6 +143,7 @@ struct fake_device *fake_device_open(uint64_t cap_bytes)
     self->base = (struct ar_device){
         .ops = &ops,
         .backing = &self->memory.base,
+        .clock_ns = &self->host_ns,
         .props = {.kind = "sim", .profile = "fake", .capacity_bytes = cap_bytes},
     };
     return self;
