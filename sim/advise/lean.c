@@ -71,7 +71,7 @@ enum ar_status lean_make(struct trace_source *trace, enum replay_frees frees, en
     struct trace_cursor cursor = {.source = trace};
     const struct trace_info *info = &trace->info;
     *out = (struct lean){.info = *info, .tables = trace->tables, .timeless = timeless};
-    bool orders = frees == REPLAY_ORDERED && info->streams > 1 && !info->one_block_stream;
+    bool orders = frees == REPLAY_ORDERED && trace_uses_streams(info);
     if (orders || !info->counted || !trace->tables || trace->info.adaptive)
         return AR_OK;
     struct slot *slots = calloc((size_t)info->slots + 1, sizeof *slots);

@@ -1,14 +1,11 @@
 /* The loop that drives a policy with a workload on a device.
  *
- * 1. Events are read in spans. Shortcuts of a few instructions serve plain events, which are
- *    nearly all of most traces: requests and frees without keys on stream 0 that are no probes,
- *    recorded times, notes, completions of frees, and kernels that are only launched. One
- *    comparison of eight bytes recognises them. There is one compiled copy of the shortcuts for
- *    each value of `enum measured`. All other events, and every event of a watched run, go
- *    through events.c. A run is watched if an observer wants rows, samples or calls, with
- *    latencies, verification or an adaptive workload, with host time `open`, if streams must be
- *    ordered, if the device charges the host's own time, and if it has memory or computes the
- *    lengths of kernels from their operations (`begin` below).
+ * 1. Events are read in spans. Shortcuts of a few instructions serve plain events, which are nearly
+ *    all of most traces: requests and frees without keys on stream 0 that are no probes, recorded
+ *    times, notes, completions of frees, and kernels that are only launched. Each is recognised by
+ *    a comparison of its first eight bytes (of a kernel: the first). There is one compiled copy of
+ *    the shortcuts for each value of `enum measured`. All other events, and every event of a
+ *    watched run (`decide` below), go through events.c.
  * 2. Requests. Zero bytes are served without the policy. Pinned host memory has a policy of its own
  *    (pinned.c), or is served like zero bytes. A request that fails is counted, and the run goes on
  *    without the block.
@@ -31,9 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/observer.h"
 #include "sim/replay/run.h"
-#include "sim/replay/timing.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -92,7 +87,8 @@ INLINE void look_for_pause(struct replay *run)
  * clocks of the means. */
 enum measured { NOTHING, RESERVED, BY_BYTES, BY_TIME };
 
-INLINE bool counts_of(const enum measured measured)
+/* As `keeps_state` of the run. */
+INLINE bool keeps_state(const enum measured measured)
 {
     return measured >= BY_BYTES;
 }
@@ -111,7 +107,7 @@ INLINE void before_call(struct replay *run)
 INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *event,
                                  const enum measured measured)
 {
-    const bool counts = counts_of(measured);
+    const bool keeps = keeps_state(measured);
     uint64_t number = slot_and_keys(event), bytes = event->value;
     if (UNLIKELY(number >= run->slot_count))
         return NOT_PLAIN;
@@ -120,22 +116,22 @@ INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *e
         return NOT_PLAIN;
     if (measured == BY_BYTES)
         exact_tick(&run->exact, bytes);
-    if (counts)
+    if (keeps)
         before_call(run);
-    run->request.bytes = bytes;
+    run->plain.bytes = bytes;
     run->allocs++;
     slot->block.requested_bytes = bytes;
-    enum ar_status status = run->policy_alloc(run->policy, &run->request, &slot->block);
+    enum ar_status status = run->policy_alloc(run->policy, &run->plain, &slot->block);
     if (UNLIKELY(status != AR_OK)) {
         run->status = status;
         return ALLOC_FAILED;
     }
-    if (counts)
+    if (keeps)
         look_for_pause(run);
-    if (counts && UNLIKELY(slot->block.granted_bytes < bytes)) /* not checked without metrics */
+    if (keeps && UNLIKELY(slot->block.granted_bytes < bytes)) /* not checked without metrics */
         return GRANTED_LESS;
     slot->state = SLOT_LIVE;
-    if (counts)
+    if (keeps)
         exact_served(&run->exact, &slot->block);
     if (measured == RESERVED)
         exact_reserved(&run->exact);
@@ -146,21 +142,21 @@ INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *e
 INLINE enum shortcut plain_free(struct replay *run, const struct trace_event *event,
                                 const enum measured measured, const enum replay_slot_state next)
 {
-    const bool counts = counts_of(measured);
+    const bool keeps = keeps_state(measured);
     uint64_t number = slot_and_keys(event);
     if (UNLIKELY(number >= run->slot_count))
         return NOT_PLAIN;
     struct replay_slot *slot = &run->slots[number];
     if (UNLIKELY(slot_life(slot) != SLOT_LIVE))
         return NOT_PLAIN;
-    if (counts) {
+    if (keeps) {
         exact_free_requested(&run->exact, &slot->block);
         before_call(run);
     }
     slot->state = next;
     run->frees++;
     enum ar_status status = run->policy_free(run->policy, &slot->block, 0);
-    if (counts)
+    if (keeps)
         look_for_pause(run);
     if (LIKELY(status == AR_OK))
         return DONE;
@@ -210,20 +206,21 @@ static __attribute__((noinline, cold)) enum ar_status plain_end(struct replay *r
 {
     switch (what) {
     case ALLOC_FAILED:
-        if (run->counts)
+        if (run->keeps_state)
             note_pause(run);
-        return replay_asked(run, event, &run->slots[event->slot], run->status, error);
+        run->request = run->plain;
+        return replay_settle_request(run, event, &run->slots[event->slot], run->status, error);
     case GRANTED_LESS:
         return replay_broken(run, event, AR_CORRUPT, REPLAY_GRANTED_LESS, error);
     case FREE_FAILED:
         return replay_broken(run, event, run->status, REPLAY_FREE_FAILED, error);
     default:
-        return AR_INVALID; /* all_spans reports what the device says */
+        return AR_INVALID; /* replay_go reports what the device says */
     }
 }
 
 /* An event without a shortcut, or whose shortcut did not end well. */
-static __attribute__((noinline)) enum ar_status span_other(struct replay *run,
+static __attribute__((noinline)) enum ar_status slow_event(struct replay *run,
                                                            const struct trace_event *event,
                                                            enum shortcut what,
                                                            struct ar_error *error)
@@ -259,7 +256,7 @@ INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
             what = plain_free(run, event, measured, SLOT_FREE_REQUESTED);
         if (LIKELY(what == DONE))
             continue;
-        status = span_other(run, event, what, error);
+        status = slow_event(run, event, what, error);
         if (status != AR_OK)
             break;
         if (run->stop) {
@@ -303,7 +300,7 @@ static enum ar_status span_watched(struct replay *run, size_t count, size_t *don
     while (event != end && !run->stop) {
         run->weight = 0;
         if (run->config->tap)
-            tap_at_event(run->config->tap, replay_number(run, event));
+            tap_at_event(run->config->tap, replay_event_number(run, event));
         status = replay_event(run, event, error);
         if (status == AR_OK && run->wants_samples)
             status = replay_sample_take(run, event, error);
@@ -315,19 +312,19 @@ static enum ar_status span_watched(struct replay *run, size_t count, size_t *don
     return status;
 }
 
-static enum ar_status all_spans(struct replay *run, struct ar_error *error)
+enum ar_status replay_go(struct replay *run, struct ar_error *error)
 {
     const struct replay_config *config = run->config;
     enum ar_status (*body)(struct replay *, size_t, size_t *, struct ar_error *) =
         run->watched                                 ? span_watched
-        : run->counts && run->by_time                ? span_by_time
-        : run->counts                                ? span_by_bytes
+        : run->keeps_state && run->by_time           ? span_by_time
+        : run->keeps_state                           ? span_by_bytes
         : config->measure == REPLAY_METRICS_RESERVED ? span_reserved
                                                      : span_lean;
     while (!run->stop) {
         size_t count, done;
         enum ar_status status = trace_next(config->source, &run->span, &count, error);
-        run->exact.stale = true; /* a source that takes turns lets others call the policy */
+        run->exact.stale = true; /* between spans a tenant or a twin may call the policy */
         if (status != AR_OK || !count)
             return status;
         status = body(run, count, &done, error);
@@ -368,11 +365,27 @@ static enum ar_status check_config(const struct replay_config *config, struct ar
     return AR_OK;
 }
 
-static void shortcuts_begin(struct replay *run)
+/* What the loop must do at each event. A run is watched, so that each event goes through events.c,
+ * if
+ * - an observer wants rows, samples or calls, or a source wants answers,
+ * - streams must be ordered,
+ * - host times of calls or response times are measured, or the device charges the host's own time,
+ * - blocks have contents, or lengths of kernels follow from their operands (contents.c),
+ * - pauses are measured on a real clock, which is read around each call. */
+static void decide(struct replay *run)
 {
+    const struct replay_config *config = run->config;
+    const struct trace_info *info = &config->source->info;
+    bool exact = config->measure == REPLAY_METRICS_EXACT;
+    run->follow_up = run->wants_calls || run->pauses.responses /* host open */ ||
+                     (run->device->ops->requested && !config->timeless);
+    run->watched = run->wants_rows || run->wants_samples || info->adaptive || run->orders_streams ||
+                   run->latency || run->follow_up || replay_contents_used(run) ||
+                   (exact && !run->device->clock_ns);
+    run->keeps_state = exact || run->watched;
     run->kernel = run->device->ops->kernel;
-    run->plain_times = run->by_time && run->config->host == REPLAY_HOST_NONE;
-    run->plain_kernels = !run->has_kernel_ops && !run->lengths && !run->verify;
+    run->plain_times = run->by_time && config->host == REPLAY_HOST_NONE;
+    run->plain_kernels = !run->has_kernel_ops && !run->asks_lengths && !run->verify;
     run->plain_splits = !run->at_completion && !run->free_requested_ends;
 }
 
@@ -380,23 +393,22 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
                             struct ar_error *error)
 {
     const struct trace_info *info = &config->source->info;
+    const struct ar_policy_ops *ops = config->policy->ops;
     *run = (struct replay){
         .config = config,
         .policy = config->policy,
-        .policy_alloc = config->policy->ops->alloc,
-        .policy_free = config->policy->ops->free,
+        .policy_alloc = ops->alloc,
+        .policy_free = ops->free,
         .device = config->device,
         .pinned.policy = config->pinned,
         .at_completion = config->frees == REPLAY_RECORDED && info->has_split_frees,
         .by_time = info->has_times,
         .steps_expected = info->counted ? info->steps : 0,
         .opened_ns = config->device->ops->now(config->device),
-        .stream_ordered = config->policy->ops->capabilities & AR_POLICY_STREAM_ORDERED,
+        .stream_ordered = ops->capabilities & AR_POLICY_STREAM_ORDERED,
         .free_requested_ends = info->counted && !info->has_split_frees,
-        .hazards = config->frees == REPLAY_ORDERED && info->streams > 1 &&
-                   !info->one_block_stream &&
-                   !(config->policy->ops->capabilities &
-                     AR_POLICY_OVERLAPS), /* blocks without real memory */
+        .orders_streams = config->frees == REPLAY_ORDERED && trace_uses_streams(info) &&
+                          !(ops->capabilities & AR_POLICY_OVERLAPS), /* has no real memory */
     };
     exact_begin(&run->exact, config->policy, config->unit_bytes);
     AR_TRY(check_config(config, error));
@@ -406,62 +418,13 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
         const struct trace_event last = {.slot = info->slots - 1};
         AR_TRY(replay_slots_grow(run, &last, error));
     }
-    run->steps = calloc(1, sizeof *run->steps);
-    AR_TRY_MEMORY(run->steps, error, "a replay");
-    steps_begin(run->steps, config->device);
+    steps_begin(&run->steps, config->device);
     if (config->measure_time && !(run->latency = latency_open(config->device)))
         return ar_no_memory(error, "histograms");
     AR_TRY(replay_contents_open(run, error));
     replay_observe_begin(run);
-    run->follow_up = run->wants_calls || run->pauses.responses /* host open */ ||
-                     (config->device->ops->requested && !config->timeless);
-    run->watched = replay_contents_used(run) || run->wants_rows || run->wants_samples ||
-                   config->source->info.adaptive || run->hazards || run->latency ||
-                   run->follow_up ||
-                   (config->measure == REPLAY_METRICS_EXACT && !config->device->clock_ns);
-    run->counts = config->measure == REPLAY_METRICS_EXACT || run->watched;
-    shortcuts_begin(run);
+    decide(run);
     return AR_OK;
-}
-
-static void end(struct replay *run)
-{
-    exact_end(&run->exact, run->policy);
-    if (run->steps)
-        steps_close(run->steps);
-    free(run->steps);
-    latency_close(run->latency);
-    pauses_close(&run->pauses);
-    replay_contents_close(run);
-    free(run->slots);
-    free(run->choices);
-    free(run->uses);
-}
-
-/* The end of the run, after the last event. */
-static enum ar_status finish(struct replay *run, struct replay_result *result,
-                             struct ar_error *error)
-{
-    const struct replay_config *config = run->config;
-    AR_TRY(replay_check_end(run, error));
-    if (run->verify && !run->device->failed)
-        AR_TRY(verify_end(run, error));
-    AR_TRY(replay_report(run, result, error));
-    if (run->latency)
-        AR_TRY(observer_latencies(config->observer, run->latency, error));
-    return AR_OK;
-}
-
-enum ar_status replay_run(const struct replay_config *config, struct replay_result *result,
-                          struct ar_error *error)
-{
-    struct replay run;
-    memset(result, 0, sizeof *result);
-    enum ar_status status = begin(&run, config, error);
-    AR_THEN(status, all_spans(&run, error));
-    AR_THEN(status, finish(&run, result, error));
-    end(&run);
-    return status;
 }
 
 enum ar_status replay_open(const struct replay_config *config, struct replay **out,
@@ -470,18 +433,11 @@ enum ar_status replay_open(const struct replay_config *config, struct replay **o
     struct replay *run = malloc(sizeof *run);
     AR_TRY_MEMORY(run, error, "a replay");
     enum ar_status status = begin(run, config, error);
-    if (status != AR_OK) {
-        end(run);
-        free(run);
-        return status;
-    }
-    *out = run;
-    return AR_OK;
-}
-
-enum ar_status replay_go(struct replay *run, struct ar_error *error)
-{
-    return all_spans(run, error);
+    if (status == AR_OK)
+        *out = run;
+    else
+        replay_discard(run);
+    return status;
 }
 
 bool replay_stopped(const struct replay *run)
@@ -503,7 +459,12 @@ const struct ar_policy_block *replay_block(const struct replay *run, size_t slot
 enum ar_status replay_end(struct replay *run, struct replay_result *result, struct ar_error *error)
 {
     memset(result, 0, sizeof *result);
-    enum ar_status status = finish(run, result, error);
+    enum ar_status status = replay_check_end(run, error);
+    if (run->verify && !run->device->failed)
+        AR_THEN(status, verify_end(run, error));
+    AR_THEN(status, replay_report(run, result, error));
+    if (run->latency)
+        AR_THEN(status, observer_latencies(run->config->observer, run->latency, error));
     replay_discard(run);
     return status;
 }
@@ -512,8 +473,28 @@ void replay_discard(struct replay *run)
 {
     if (!run)
         return;
-    end(run);
+    exact_end(&run->exact, run->policy);
+    steps_close(&run->steps);
+    latency_close(run->latency);
+    pauses_close(&run->pauses);
+    replay_contents_close(run);
+    free(run->slots);
+    free(run->choices);
+    free(run->uses);
     free(run);
+}
+
+enum ar_status replay_run(const struct replay_config *config, struct replay_result *result,
+                          struct ar_error *error)
+{
+    struct replay *run;
+    memset(result, 0, sizeof *result);
+    AR_TRY(replay_open(config, &run, error));
+    enum ar_status status = replay_go(run, error);
+    if (status == AR_OK)
+        return replay_end(run, result, error);
+    replay_discard(run);
+    return status;
 }
 
 void replay_result_close(struct replay_result *result)

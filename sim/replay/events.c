@@ -1,15 +1,13 @@
 /* What each kind of event does, by the rules in engine.c. The loop there has shortcuts for plain
  * events. All others, and every event of a watched run, come through here.
  *
- * Blocks are kept in slots, one for each block, found by the slot number in the trace. In workloads
- * with several streams, a slot has a list of the other streams that use its block. */
+ * Blocks are kept in slots, one for each block live at once, by the slot number in the trace. In
+ * workloads with several streams, a slot has a list of the other streams that use its block. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/observer.h"
 #include "sim/replay/run.h"
-#include "sim/replay/timing.h"
 
 #define DRIVER_MOST (UINT64_C(1) << 40)
 
@@ -43,7 +41,7 @@ static enum ar_status grow_uses(struct replay *run, struct ar_error *error)
     AR_TRY_MEMORY(uses, error, "%u uses of blocks", count);
     for (uint32_t i = run->use_count; i < count; i++)
         uses[i].next = i + 1 < count ? i + 2 : 0;
-    run->use_unused = run->use_count + 1;
+    run->free_use = run->use_count + 1;
     run->uses = uses;
     run->use_count = count;
     return AR_OK;
@@ -57,10 +55,10 @@ enum ar_status replay_use_add(struct replay *run, struct replay_slot *slot, uint
     for (uint32_t i = slot->uses; i; i = run->uses[i - 1].next)
         if (run->uses[i - 1].stream == stream)
             return AR_OK;
-    if (!run->use_unused)
+    if (!run->free_use)
         AR_TRY(grow_uses(run, error));
-    uint32_t node = run->use_unused;
-    run->use_unused = run->uses[node - 1].next;
+    uint32_t node = run->free_use;
+    run->free_use = run->uses[node - 1].next;
     run->uses[node - 1] = (struct replay_use){.stream = stream, .next = slot->uses};
     slot->uses = node;
     return AR_OK;
@@ -78,8 +76,8 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
         device->ops->used(device, block->address, block->granted_bytes, use->stream, event);
         seen |= use->stream == stream;
         slot->uses = use->next;
-        use->next = run->use_unused;
-        run->use_unused = node;
+        use->next = run->free_use;
+        run->free_use = node;
     }
     if (!seen)
         device->ops->used(device, block->address, block->granted_bytes, stream, event);
@@ -94,15 +92,16 @@ static enum ar_status announce(struct replay *run, const struct trace_event *eve
 {
     if (run->wants_rows)
         replay_locate(run, slot);
-    if (run->hazards)
+    if (run->orders_streams)
         run->device->ops->handed_out(run->device, slot->block.address, slot->block.granted_bytes,
-                                     slot->stream, !run->stream_ordered, replay_number(run, event));
+                                     slot->stream, !run->stream_ordered,
+                                     replay_event_number(run, event));
     return replay_contents_used(run) ? replay_contents_given(run, event, slot, error) : AR_OK;
 }
 
 static struct latency_place part_of_run(const struct replay *run)
 {
-    uint64_t step = run->steps->count;
+    uint64_t step = run->steps.count;
     return (struct latency_place){
         .first = run->steps_expected && step == 0,
         .steady = step >= run->steps_expected / 2 && step < run->steps_expected,
@@ -124,18 +123,12 @@ static void after_call(struct replay *run, const struct trace_event *event,
 static enum ar_status call_alloc(struct replay *run, const struct trace_event *event,
                                  struct replay_slot *slot)
 {
-    enum ar_status status;
     pauses_begin(&run->pauses, run->device);
-    if (!run->latency) {
-        status = ar_policy_alloc(run->policy, &run->request, &slot->block);
-        (void)pauses_end(&run->pauses, run->device);
-    } else {
-        latency_begin(run->latency, run->device);
-        status = ar_policy_alloc(run->policy, &run->request, &slot->block);
-        latency_end(run->latency);
-        uint64_t pause_ns = pauses_end(&run->pauses, run->device);
-        latency_add_alloc(run->latency, run->device, pause_ns, part_of_run(run));
-    }
+    latency_begin(run->latency, run->device);
+    enum ar_status status = ar_policy_alloc(run->policy, &run->request, &slot->block);
+    latency_end(run->latency);
+    uint64_t pause_ns = pauses_end(&run->pauses, run->device);
+    latency_add_alloc(run->latency, run->device, pause_ns, part_of_run(run));
     if (UNLIKELY(run->follow_up)) {
         after_call(run, event, OBSERVER_POLICY_ALLOC, status, slot, event->stream);
         if (run->pauses.responses)
@@ -147,18 +140,12 @@ static enum ar_status call_alloc(struct replay *run, const struct trace_event *e
 static enum ar_status call_free(struct replay *run, const struct trace_event *event,
                                 struct replay_slot *slot, uint32_t stream)
 {
-    enum ar_status status;
     pauses_begin(&run->pauses, run->device);
-    if (!run->latency) {
-        status = ar_policy_free(run->policy, &slot->block, stream);
-        (void)pauses_end(&run->pauses, run->device);
-    } else {
-        latency_begin(run->latency, run->device);
-        status = ar_policy_free(run->policy, &slot->block, stream);
-        latency_end(run->latency);
-        uint64_t pause_ns = pauses_end(&run->pauses, run->device);
-        latency_add_free(run->latency, run->device, pause_ns);
-    }
+    latency_begin(run->latency, run->device);
+    enum ar_status status = ar_policy_free(run->policy, &slot->block, stream);
+    latency_end(run->latency);
+    uint64_t pause_ns = pauses_end(&run->pauses, run->device);
+    latency_add_free(run->latency, run->device, pause_ns);
     if (UNLIKELY(run->follow_up))
         after_call(run, event, OBSERVER_POLICY_FREE, status, slot, stream);
     return status;
@@ -171,26 +158,23 @@ static enum ar_status served(struct replay *run, const struct trace_event *event
         return replay_broken(run, event, AR_CORRUPT, REPLAY_GRANTED_LESS, error);
     slot->state = SLOT_LIVE;
     slot->stream = event->stream;
-    if (run->counts)
+    if (run->keeps_state)
         exact_served(&run->exact, &slot->block);
     else
         exact_reserved(&run->exact);
     return announce(run, event, slot, error);
 }
 
-enum ar_status replay_asked(struct replay *run, const struct trace_event *event,
-                            struct replay_slot *slot, enum ar_status status, struct ar_error *error)
+enum ar_status replay_settle_request(struct replay *run, const struct trace_event *event,
+                                     struct replay_slot *slot, enum ar_status status,
+                                     struct ar_error *error)
 {
     if (UNLIKELY(status != AR_OK))
         status = replay_ask_again(run, event, &slot->block, status);
-    if (LIKELY(status == AR_OK)) {
-        status = served(run, event, slot, error);
-    } else {
-        exact_reserved(&run->exact);
-        status = replay_not_served(run, event, slot, status, error);
-    }
-    run->request.stream = 0; /* as the shortcuts expect it */
-    return status;
+    if (LIKELY(status == AR_OK))
+        return served(run, event, slot, error);
+    exact_reserved(&run->exact);
+    return replay_not_served(run, event, slot, status, error);
 }
 
 /* A request to the policy; `run->request` has all but bytes and stream. */
@@ -199,7 +183,7 @@ static enum ar_status ask(struct replay *run, const struct trace_event *event, u
 {
     run->request.bytes = bytes;
     run->request.stream = event->stream;
-    return replay_asked(run, event, slot, call_alloc(run, event, slot), error);
+    return replay_settle_request(run, event, slot, call_alloc(run, event, slot), error);
 }
 
 static void no_block(const struct trace_event *event, struct replay_slot *slot)
@@ -210,31 +194,37 @@ static void no_block(const struct trace_event *event, struct replay_slot *slot)
     slot->segment = slot->offset = -1;
 }
 
-/* A request of one of several sizes: the one that the choice had last, then all in order. If the
- * last one fails, it is a failed request; the others are failed probes. */
+/* Asks for one of several sizes. The last one must be served; before it a failure is a failed
+ * probe. */
+static enum ar_status try_plan(struct replay *run, const struct trace_event *event, uint64_t bytes,
+                               bool last, struct replay_slot *slot, struct ar_error *error)
+{
+    if (!bytes) {
+        no_block(event, slot);
+        return AR_OK;
+    }
+    run->must_serve = last;
+    enum ar_status status = ask(run, event, bytes, slot, error);
+    run->must_serve = false;
+    return status;
+}
+
+/* A request of one of several sizes: the one that the choice had last, then all in order. */
 static enum ar_status ask_plans(struct replay *run, const struct trace_event *event,
                                 const struct replay_plans *plans, struct replay_slot *slot,
                                 struct ar_error *error)
 {
     uint8_t *had = replay_choice(run, plans->choice);
     AR_TRY_MEMORY(had, error, "a replay");
-    enum ar_status status = AR_OK;
     slot->state = SLOT_FAILED;
-    for (unsigned i = *had && *had <= plans->count ? 0 : 1;
-         i <= plans->count && slot->state == SLOT_FAILED; i++) {
-        unsigned plan = i ? i : *had;
-        run->must_serve = i == plans->count;
-        if (plans->bytes[plan - 1])
-            status = ask(run, event, plans->bytes[plan - 1], slot, error);
-        else
-            no_block(event, slot);
-        if (status != AR_OK)
-            break;
+    if (*had && *had <= plans->count)
+        AR_TRY(try_plan(run, event, plans->bytes[*had - 1], false, slot, error));
+    for (unsigned plan = 1; plan <= plans->count && slot->state == SLOT_FAILED; plan++) {
+        AR_TRY(try_plan(run, event, plans->bytes[plan - 1], plan == plans->count, slot, error));
         if (slot->state != SLOT_FAILED)
             *had = (uint8_t)plan;
     }
-    run->must_serve = false;
-    return status;
+    return AR_OK;
 }
 
 /* A request of the device's policy is a tick of the clock that counts bytes, once for all sizes. */
@@ -260,19 +250,18 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
         return AR_OK;
     }
     tick(run, event);
-    run->request.alignment = keys->align;
-    run->request.pool = keys->pool;
-    run->request.mempool = keys->mempool;
-    run->request.upper_end = keys->end == TRACE_END_UPPER;
-    run->request.may_fail = event->kind == TRACE_PROBE;
+    run->request = (struct ar_policy_request){
+        .alignment = keys->align,
+        .pool = keys->pool,
+        .mempool = keys->mempool,
+        .upper_end = keys->end == TRACE_END_UPPER,
+        .may_fail = event->kind == TRACE_PROBE,
+    };
     struct replay_plans plans = {0};
-    enum ar_status status = AR_OK;
     if (event->kind == TRACE_PROBE && keys->rest)
-        status = replay_plans_read(run, event, keys->rest, &plans, error);
-    AR_THEN(status, plans.count ? ask_plans(run, event, &plans, slot, error)
-                                : ask(run, event, event->value, slot, error));
-    run->request = (struct ar_policy_request){0};
-    return status;
+        AR_TRY(replay_plans_read(run, event, keys->rest, &plans, error));
+    return plans.count ? ask_plans(run, event, &plans, slot, error)
+                       : ask(run, event, event->value, slot, error);
 }
 
 /* The row and the answer to an adaptive workload, after a request of any kind. */
@@ -292,9 +281,8 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
                                  struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    if (UNLIKELY(event->slot >= run->slot_count)) {
+    if (UNLIKELY(event->slot >= run->slot_count))
         AR_TRY(replay_slots_grow(run, event, error));
-    }
     struct replay_slot *slot = &run->slots[event->slot];
     if (UNLIKELY(slot->state != SLOT_UNUSED) &&
         (slot->state != SLOT_FREE_REQUESTED || run->at_completion))
@@ -304,9 +292,11 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
     if (LIKELY(event->value - 1 < TRACE_BYTES_LIMIT - 1 && event->kind == TRACE_ALLOC &&
                !event->attributes)) {
         tick(run, event);
+        run->request = (struct ar_policy_request){0};
         status = ask(run, event, event->value, slot, error);
-    } else
+    } else {
         status = unusual_request(run, event, slot, error);
+    }
     AR_THEN(status, replay_contents_request(run, event, error));
     AR_THEN(status, report_request(run, event, slot, error));
     return status;
@@ -331,10 +321,10 @@ static enum ar_status free_block(struct replay *run, const struct trace_event *e
     enum ar_status status = replay_contents_freed(run, event, slot, stream, error);
     if (UNLIKELY(status != AR_OK))
         return status;
-    if (run->hazards)
-        replay_uses_end(run, slot, stream, replay_number(run, event));
+    if (run->orders_streams)
+        replay_uses_end(run, slot, stream, replay_event_number(run, event));
     /* A free in the order of another stream, whose work so far may have used the block. */
-    if (run->hazards && run->stream_ordered && stream != slot->stream)
+    if (run->orders_streams && run->stream_ordered && stream != slot->stream)
         AR_TRY(policy_use(run, event, slot, stream, error));
     status = call_free(run, event, slot, stream);
     if (UNLIKELY(status != AR_OK))
@@ -366,10 +356,10 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
         return replay_bad_input(run, event, "free requested, but not live", error);
     enum ar_status status = AR_OK;
     run->frees += slot->state != SLOT_FAILED;
-    if (run->follows)
+    if (run->finds_blocks)
         kernel_ops_freed(&run->kernel_ops, event->id);
     if (LIKELY(slot->state == SLOT_LIVE)) {
-        if (run->counts)
+        if (run->keeps_state)
             exact_free_requested(&run->exact, &slot->block);
         if (run->at_completion) {
             ar_policy_retire(run->policy, &slot->block);
@@ -380,11 +370,13 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
             uint32_t stream = event->stream == TRACE_NO_STREAM ? slot->stream : event->stream;
             status = free_block(run, event, slot, stream, error);
         }
+    } else if (slot->state == SLOT_PINNED && run->at_completion) {
+        ar_policy_retire(run->pinned.policy, &slot->block);
     } else if (slot->state == SLOT_PINNED) {
-        status = replay_pinned_free(run, event, slot, false, error);
+        status = replay_pinned_free(run, event, slot, error);
     }
-    if (run->at_completion)
-        return status; /* the state of an empty, pinned or failed block stays as well */
+    if (run->at_completion) /* the state of an empty, pinned or failed block stays as well: */
+        return status;      /* of those, the reader has refused a second free request */
     if (run->free_requested_ends)
         end_slot(slot);
     else
@@ -400,32 +392,25 @@ static enum ar_status on_free(struct replay *run, const struct trace_event *even
     struct replay_slot *slot = known_slot(run, event);
     if (UNLIKELY(!slot))
         return replay_bad_input(run, event, "freed, but not live", error);
-    bool whole = event->flags & TRACE_WHOLE, row = true;
-    enum ar_status status = AR_OK;
+    bool whole = event->flags & TRACE_WHOLE, frees_now = whole || run->at_completion;
+    if (UNLIKELY(whole && slot->state == SLOT_FREE_REQUESTED))
+        return replay_bad_input(run, event, "freed, but its free was requested before", error);
+    if (UNLIKELY(!whole && slot->state == SLOT_LIVE))
+        return replay_bad_input(run, event, "free completed, but not requested", error);
     if (LIKELY(whole)) {
-        if (UNLIKELY(slot->state == SLOT_FREE_REQUESTED))
-            return replay_bad_input(run, event, "freed, but its free was requested before", error);
         run->frees += slot->state != SLOT_FAILED;
-        if (run->follows)
+        if (run->finds_blocks)
             kernel_ops_freed(&run->kernel_ops, event->id);
-        if (LIKELY(slot->state == SLOT_LIVE)) {
-            if (run->counts)
-                exact_free_requested(&run->exact, &slot->block);
-            status = free_block(run, event, slot, slot->stream, error);
-        } else if (slot->state == SLOT_PINNED) {
-            status = replay_pinned_free(run, event, slot, true, error);
-        }
-    } else {
-        if (UNLIKELY(slot->state == SLOT_LIVE))
-            return replay_bad_input(run, event, "free completed, but not requested", error);
-        row = run->at_completion;
-        if (row && slot->state == SLOT_FREE_REQUESTED)
-            status = free_block(run, event, slot, slot->stream, error);
-        else if (row && slot->state == SLOT_PINNED)
-            status = replay_pinned_free(run, event, slot, true, error);
+        if (slot->state == SLOT_LIVE && run->keeps_state)
+            exact_free_requested(&run->exact, &slot->block);
     }
+    enum ar_status status = AR_OK;
+    if (frees_now && (slot->state == SLOT_LIVE || slot->state == SLOT_FREE_REQUESTED))
+        status = free_block(run, event, slot, slot->stream, error);
+    else if (frees_now && slot->state == SLOT_PINNED)
+        status = replay_pinned_free(run, event, slot, error);
     end_slot(slot);
-    if (run->wants_rows && row && status == AR_OK)
+    if (run->wants_rows && frees_now && status == AR_OK)
         status = replay_row(run, event, 'f', slot, error);
     return status;
 }
@@ -442,7 +427,7 @@ static enum ar_status on_use(struct replay *run, const struct trace_event *event
         return AR_OK;
     if (run->stream_ordered)
         AR_TRY(policy_use(run, event, slot, event->stream, error));
-    return run->hazards ? replay_use_add(run, slot, event->stream, error) : AR_OK;
+    return run->orders_streams ? replay_use_add(run, slot, event->stream, error) : AR_OK;
 }
 
 static void on_time(struct replay *run, const struct trace_event *event)
@@ -498,7 +483,7 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
         if (pool)
             ar_policy_end_pool(run->policy, pool);
         if (pool && run->config->tap) /* the end of a pool is not a call that observers see */
-            tap_at_event(run->config->tap, replay_number(run, event));
+            tap_at_event(run->config->tap, replay_event_number(run, event));
     }
     enum ar_status status = ar_policy_trim(run->policy, 0);
     if (run->wants_calls && run->policy->ops->trim)
@@ -513,14 +498,12 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
 static enum ar_status on_change(struct replay *run, const struct trace_event *event,
                                 struct ar_error *error)
 {
-    struct ar_error said;
     const char *change = trace_text_of(run->config->source, event->value);
     if (UNLIKELY(run->config->tap != NULL))
         tap_change(run->config->tap, change);
-    if (ar_policy_change(run->policy, change, &said) == AR_OK)
+    if (ar_policy_change(run->policy, change, error) == AR_OK)
         return AR_OK;
-    (void)replay_bad_input(run, event, said.text, error);
-    return AR_FORMAT;
+    return replay_at_event(run, event, AR_FORMAT, error);
 }
 
 /* FORMAT: the note is not one of the two on the driver. */
@@ -550,9 +533,8 @@ static void progress(struct replay *run)
         ar_policy_progress(run->pinned.policy);
 }
 
-/* Every event that is not about a block. */
-static enum ar_status other(struct replay *run, const struct trace_event *event,
-                            struct ar_error *error)
+static enum ar_status no_block_event(struct replay *run, const struct trace_event *event,
+                                     struct ar_error *error)
 {
     struct ar_device *device = run->device;
     enum ar_status status = AR_OK;
@@ -561,7 +543,7 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
     case TRACE_KERNEL:
         if (run->has_kernel_ops)
             return replay_contents_kernel(run, event, error);
-        if (UNLIKELY(run->lengths))
+        if (UNLIKELY(run->asks_lengths))
             status = replay_contents_length(run, event, &ns, error);
         if (status != AR_OK)
             return status;
@@ -589,7 +571,7 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
             return AR_OK;
         progress(run);
         card_memory_end_step(&run->card, device);
-        return steps_end_one(run->steps, device, pauses_end_step(&run->pauses), error);
+        return steps_end_one(&run->steps, device, pauses_end_step(&run->pauses), error);
     case TRACE_TIME:
         on_time(run, event);
         return AR_OK;
@@ -602,16 +584,10 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
     }
 }
 
-static enum ar_status on_other(struct replay *run, const struct trace_event *event,
-                               struct ar_error *error)
-{
-    enum ar_status status = other(run, event, error);
-    return UNLIKELY(run->device->failed) ? AR_INVALID : status; /* all_spans reports it */
-}
-
 static enum ar_status on_event(struct replay *run, const struct trace_event *event,
                                struct ar_error *error)
 {
+    enum ar_status status;
     switch (event->kind) {
     case TRACE_ALLOC:
     case TRACE_PROBE:
@@ -623,7 +599,8 @@ static enum ar_status on_event(struct replay *run, const struct trace_event *eve
     case TRACE_USE:
         return on_use(run, event, error);
     default:
-        return on_other(run, event, error);
+        status = no_block_event(run, event, error);
+        return UNLIKELY(run->device->failed) ? AR_INVALID : status; /* replay_go reports it */
     }
 }
 

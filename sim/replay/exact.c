@@ -1,6 +1,17 @@
-/* The exact metrics by the rules in run.h: the state of a policy, the sums of the means, the state
- * at the peak, and the report. */
-#include "sim/replay/run.h"
+/* The exact metrics of one run, with little cost for each event.
+ *
+ * 1. The engine counts live and granted bytes and their peaks, from a request to its free request,
+ *    so they mean the same for every policy. Only requests that were served count.
+ * 2. The clock of the means is the recorded time if the trace has one, else the bytes of the
+ *    requests. A state lasts until the next tick of this clock. At a tick the ratios of the state
+ *    are added to the sums. They are read from the policy only if it was called since the last
+ *    tick: between calls its state does not change.
+ * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the
+ *    state at the first moment of the greatest live bytes.
+ * 4. For the unusable-free index, a policy with AR_POLICY_WATCHES_FREE counts the usable bytes
+ *    itself. Other policies are walked at each reading, which takes time in proportion to their
+ *    ranges. */
+#include "sim/replay/exact.h"
 
 #include <string.h>
 
@@ -94,6 +105,7 @@ void exact_read(const struct exact *exact, struct exact_state *state)
     struct ar_policy_room room;
     read_room(policy, &room);
     state->free_bytes = ar_policy_free_bytes(totals);
+    /* As ar_policy_servable says it, for the series; the ratios are 0 in any case. */
     if (policy->ops->servable && room.servable_bytes[0] > state->free_bytes)
         room.servable_bytes[0] = state->free_bytes;
     state->stranded_bytes = state->free_bytes - totals->releasable_bytes;
@@ -127,7 +139,7 @@ static __attribute__((noinline)) void refresh_free(struct exact *exact, uint64_t
     state[EXACT_STRANDED] = real(free_bytes - policy->totals.releasable_bytes);
     state[EXACT_STRANDED_BY_STREAM] = real(room.stranded_by_stream_bytes);
     state[EXACT_UNUSABLE] = exact->unit_bytes ? lacking(usable(exact), free_bytes) : 0;
-    /* With most policies only the last effort differs. */
+    /* With most policies only the last effort differs, and a division takes long. */
     double now = lacking(bytes[0], free_bytes);
     state[EXACT_EXTERNAL] = now;
 #pragma GCC unroll 4

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/replay.h"
 #include "sim/replay/run.h"
 
 /* ---- failures ------------------------------------------------------------------------------- */
@@ -17,7 +16,7 @@ enum ar_status replay_broken(const struct replay *run, const struct trace_event 
         problem = run->device->ops->problem(run->device);
     bool said = problem[0];
     return ar_error_set(error, status, "%s: event %" PRIu64 ": policy %s: %s%s%s",
-                        run->config->source->info.name, replay_number(run, event),
+                        run->config->source->info.name, replay_event_number(run, event),
                         run->policy->ops->name, what, said ? ": " : "", said ? problem : "");
 }
 
@@ -28,7 +27,14 @@ enum ar_status replay_bad_input(const struct replay *run, const struct trace_eve
     if (trace_kind_has_block(event->kind))
         (void)snprintf(block, sizeof block, ", block %" PRIu64, event->id);
     return ar_invalid(error, "%s: event %" PRIu64 "%s: %s", run->config->source->info.name,
-                      replay_number(run, event), block, what);
+                      replay_event_number(run, event), block, what);
+}
+
+enum ar_status replay_at_event(const struct replay *run, const struct trace_event *event,
+                               enum ar_status status, struct ar_error *error)
+{
+    return ar_error_prefix(error, status, "%s: event %" PRIu64, run->config->source->info.name,
+                           replay_event_number(run, event));
 }
 
 void replay_count_failure(struct replay *run, const struct trace_event *event, uint64_t bytes,
@@ -38,7 +44,7 @@ void replay_count_failure(struct replay *run, const struct trace_event *event, u
     run->failed_by[cause]++;
     if (!run->failed) {
         run->failed = true;
-        run->first_failed_event = replay_number(run, event);
+        run->first_failed_event = replay_event_number(run, event);
         run->first_failed_bytes = bytes;
         run->cause = cause;
     }
@@ -180,24 +186,34 @@ static bool serves_now(struct ar_policy *policy, const struct ar_policy_request 
     return stats.largest_free_block_bytes >= request->bytes && ar_policy_would_fit(policy, request);
 }
 
+/* At each step: what the policy holds, and what it could obtain. If a rule of the policy keeps it
+ * from obtaining memory that is free, more of it would not help either, and none is counted. */
 static void fill(struct cause_ladder *ladder, struct ar_policy *policy,
                  const struct ar_device *device, const struct cause_walk *walk,
                  const struct ar_policy_request *request, uint64_t limit_bytes)
 {
     uint64_t free_bytes, total_bytes;
     ar_backing_memory(device->backing, &free_bytes, &total_bytes);
-    uint64_t with_tenant = add(free_bytes, device->counters.others_bytes);
-    uint64_t with_outside = add(with_tenant, device->counters.outside_bytes);
-    uint64_t held_bytes = walk->same_bytes + walk->other_bytes + walk->pending_bytes;
-    *ladder = (struct cause_ladder){.again = serves_now(policy, request)};
-    uint64_t obtainable_bytes = obtainable(policy, free_bytes, limit_bytes);
+    const uint64_t with_tenant = add(free_bytes, device->counters.others_bytes);
+    const uint64_t with_outside = add(with_tenant, device->counters.outside_bytes);
+    const uint64_t other_bytes = walk->same_bytes + walk->other_bytes;
+    const uint64_t held_bytes = other_bytes + walk->pending_bytes;
+    *ladder = (struct cause_ladder){
+        .again = serves_now(policy, request),
+        .same_bytes = walk->same_bytes,
+        .other_bytes = other_bytes,
+        .pending_bytes = held_bytes,
+        .tenant_bytes = held_bytes,
+        .outside_bytes = held_bytes,
+    };
+    const uint64_t obtainable_bytes = obtainable(policy, free_bytes, limit_bytes);
     ladder->barred = obtainable_bytes >= request->bytes;
-    if (ladder->barred) /* more of it would not help either */
-        obtainable_bytes = with_tenant = with_outside = 0;
+    if (ladder->barred)
+        return;
     ladder->obtainable_bytes = ladder->cached_bytes = obtainable_bytes;
-    ladder->same_bytes = add(obtainable_bytes, walk->same_bytes);
-    ladder->other_bytes = add(ladder->same_bytes, walk->other_bytes);
-    ladder->pending_bytes = add(ladder->other_bytes, walk->pending_bytes);
+    ladder->same_bytes = add(ladder->same_bytes, obtainable_bytes);
+    ladder->other_bytes = add(ladder->other_bytes, obtainable_bytes);
+    ladder->pending_bytes = add(ladder->pending_bytes, obtainable_bytes);
     ladder->tenant_bytes = add(held_bytes, obtainable(policy, with_tenant, limit_bytes));
     ladder->outside_bytes = add(held_bytes, obtainable(policy, with_outside, limit_bytes));
 }

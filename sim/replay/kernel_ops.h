@@ -1,7 +1,7 @@
 /* Kernels with an operation on blocks (`op=` in FORMAT.md). On a device that has memory, the keys
  * of a k event become a call of `kernel_op`; on a device that only knows how long an operation
- * takes, a length. Blocks are found by id, and the caller gives each a number of its own. The
- * implementation is in contents.c; replays and baselines use it. */
+ * takes, a length. Blocks are found by id, and the caller gives each a number of its own. Replays
+ * and baselines use it. */
 #pragma once
 
 #include "allocators/base/map.h"
@@ -22,7 +22,7 @@ struct kernel_ops {
     struct kernel_ops_entry *entries; /* by index of the keys, each read once */
     size_t entry_count;
     struct ar_map blocks; /* from the id of a live block to the caller's number */
-    uint64_t next_id;
+    uint64_t next_id;     /* of the next request, from which `~N` counts back */
     /* The address of the block with that number; bytes 0: it has none. */
     void (*memory)(const void *argument, uint64_t number, struct ar_device_operand *out);
     const void *argument;

@@ -26,7 +26,7 @@ enum ar_status replay_row(struct replay *run, const struct trace_event *event, c
                           const struct replay_slot *slot, struct ar_error *error)
 {
     const struct replay_row row = {
-        .event = replay_number(run, event),
+        .event = replay_event_number(run, event),
         .op = op,
         .id = event->id,
         .requested_bytes = slot->block.requested_bytes,
@@ -45,7 +45,7 @@ enum ar_status replay_sample_take(struct replay *run, const struct trace_event *
     struct exact_state state;
     exact_read(&run->exact, &state);
     struct replay_sample sample = {
-        .event = replay_number(run, event),
+        .event = replay_event_number(run, event),
         .time_ns = run->time_ns,
         .weight = run->weight,
         .live_bytes = state.live_bytes,
@@ -72,7 +72,7 @@ void replay_called(struct replay *run, const struct trace_event *event,
     const struct observer_policy_call call = {
         .kind = kind,
         .status = status,
-        .event = replay_number(run, event),
+        .event = replay_event_number(run, event),
         .stream = stream,
         .request = request ? &run->request : NULL,
         .block = request && status != AR_OK ? NULL : block,

@@ -16,7 +16,7 @@ static enum ar_status broken(const struct replay *run, const struct trace_event 
 {
     const char *problem = ar_policy_problem(run->pinned.policy);
     return ar_error_set(error, status, "%s: event %" PRIu64 ": policy %s (pinned): %s%s%s",
-                        run->config->source->info.name, replay_number(run, event),
+                        run->config->source->info.name, replay_event_number(run, event),
                         run->pinned.policy->ops->name, what, problem[0] ? ": " : "", problem);
 }
 
@@ -66,13 +66,8 @@ enum ar_status replay_pinned_alloc(struct replay *run, const struct trace_event 
 }
 
 enum ar_status replay_pinned_free(struct replay *run, const struct trace_event *event,
-                                  const struct replay_slot *slot, bool completed,
-                                  struct ar_error *error)
+                                  const struct replay_slot *slot, struct ar_error *error)
 {
-    if (run->at_completion && !completed) {
-        ar_policy_retire(run->pinned.policy, &slot->block);
-        return AR_OK;
-    }
     pauses_begin(&run->pauses, run->device);
     enum ar_status status = ar_policy_free(run->pinned.policy, &slot->block, 0);
     (void)pauses_end(&run->pauses, run->device);

@@ -1,12 +1,9 @@
-/* The end of a run: the final check of the policy, the figures, and the names of modes and
- * causes. */
+/* The end of a run: the final check of the policy, and the figures. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/replay.h"
 #include "sim/replay/run.h"
-#include "sim/replay/timing.h"
 
 /* Number and requested bytes of the blocks in one state. */
 static void count_blocks(const struct replay *run, enum replay_slot_state state, uint64_t *blocks,
@@ -119,67 +116,13 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
     }
     if (run->latency)
         latency_report(run->latency, metrics);
-    if (run->counts)
+    if (run->keeps_state)
         pauses_report(&run->pauses, metrics);
-    AR_TRY(steps_report(run->steps, run->device, run->counts, metrics, error));
+    AR_TRY(steps_report(&run->steps, run->device, run->keeps_state, metrics, error));
     card_memory_report(&run->card, run->device, metrics);
-    result->begun_ns = run->steps->begun_ns;
-    result->steps = run->steps->count;
-    result->step_end_ns = run->steps->end_ns;
-    run->steps->end_ns = NULL; /* owned by the result now */
+    result->begun_ns = run->steps.begun_ns;
+    result->steps = run->steps.count;
+    result->step_end_ns = run->steps.end_ns;
+    run->steps.end_ns = NULL; /* owned by the result now */
     return AR_OK;
-}
-
-/* ---- names and modes ------------------------------------------------------------------------ */
-
-/* The names of modes and causes, as options, tables and records spell them, and the modes that a
- * recording can be replayed in. */
-
-const char *replay_frees_name(enum replay_frees frees)
-{
-    static const char *const names[] = {
-        [REPLAY_ORDERED] = "ordered",
-        [REPLAY_AT_ONCE] = "at-once",
-        [REPLAY_RECORDED] = "recorded",
-    };
-    return names[frees];
-}
-
-const char *replay_host_name(enum replay_host host)
-{
-    static const char *const names[] = {
-        [REPLAY_HOST_NONE] = "none",
-        [REPLAY_HOST_RECORDED] = "recorded",
-        [REPLAY_HOST_OPEN] = "open",
-    };
-    return names[host];
-}
-
-const char *replay_cause_name(enum replay_cause cause)
-{
-    static const char *const names[] = {
-        [REPLAY_CAUSE_NONE] = "none",
-        [REPLAY_CAUSE_RETURNED] = "returned",
-        [REPLAY_CAUSE_FRAGMENTATION] = "fragmentation",
-        [REPLAY_CAUSE_CACHE] = "cache",
-        [REPLAY_CAUSE_PENDING] = "pending",
-        [REPLAY_CAUSE_TENANT] = "tenant",
-        [REPLAY_CAUSE_OUTSIDE] = "outside",
-        [REPLAY_CAUSE_CAPACITY] = "capacity",
-        [REPLAY_CAUSE_PINNED] = "pinned",
-        [REPLAY_CAUSE_DRIVER] = "driver",
-    };
-    return names[cause];
-}
-
-unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees wanted,
-                              enum replay_frees out[2])
-{
-    if (wanted == REPLAY_ORDERED && info->has_split_frees && !info->has_uses) {
-        out[0] = REPLAY_AT_ONCE;
-        out[1] = REPLAY_RECORDED;
-        return 2;
-    }
-    out[0] = wanted;
-    return 1;
 }

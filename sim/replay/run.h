@@ -2,135 +2,10 @@
 #pragma once
 
 #include "sim/replay.h"
+#include "sim/replay/exact.h"
 #include "sim/replay/kernel_ops.h"
 #include "sim/replay/timing.h"
-
-/* The exact metrics of one run, with little cost for each event.
- *
- * 1. The engine counts live and granted bytes and their peaks, from a request to its free request,
- *    so they mean the same for every policy. Only requests that were served count.
- * 2. The clock of the means is the recorded time if the trace has one, else the bytes of the
- *    requests. A state lasts until the next tick of this clock. At a tick the ratios of the state
- *    are added to the sums. They are read from the policy only if it was called since the last
- *    tick: between calls its state does not change.
- * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the
- *    state at the first moment of the greatest live bytes.
- * 4. For the unusable-free index, a policy with AR_POLICY_WATCHES_FREE counts the usable bytes
- *    itself. Other policies are walked at each reading, which takes time in proportion to their
- *    ranges. */
-
-/* The state of a policy after an event. If the policy does not report free blocks
- * (AR_POLICY_OPAQUE), the fields from `free_bytes` on are 0. */
-struct exact_state {
-    uint64_t live_bytes, granted_bytes, reserved_bytes, pending_bytes;
-    uint64_t free_bytes, stranded_bytes, stranded_by_stream_bytes, largest_free_block_bytes;
-    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
-    uint64_t usable_bytes;
-};
-
-/* What has a mean. */
-enum exact_mean {
-    EXACT_INTERNAL,
-    EXACT_UNUSABLE,
-    EXACT_STRANDED,
-    EXACT_STRANDED_BY_STREAM,
-    EXACT_EXTERNAL, /* one for each effort */
-    EXACT_MEANS = EXACT_EXTERNAL + AR_POLICY_EFFORT_COUNT
-};
-_Static_assert(EXACT_MEANS == 8, "exact_tick adds four pairs");
-
-/* Two means as one operand: compilers do not make such pairs without being told. */
-typedef double exact_pair __attribute__((vector_size(2 * sizeof(double))));
-union exact_values {
-    double of[EXACT_MEANS];
-    exact_pair pairs[EXACT_MEANS / 2];
-};
-
-struct exact {
-    const struct ar_policy *policy;
-    uint64_t live_bytes, granted_bytes, live_blocks;
-    uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes, peak_blocks;
-    uint64_t unit_bytes;
-    bool opaque, walks;
-    struct ar_policy_free_watch watch;
-    struct exact_state at_peak; /* valid where peak_live_bytes is not 0 */
-    /* The present state, as it is added to the sums; 0 for a mean that it has no part in. The masks
-     * are all ones if there are granted bytes, and free bytes, else 0. */
-    bool stale; /* the policy was called since it was read */
-    union exact_values state;
-    uint64_t granted_mask, free_mask;
-    /* Sums of the state, and of the weights: of all states, of those with granted bytes, of those
-     * with free bytes. */
-    union exact_values sums;
-    uint64_t weight, granted_weight, free_weight;
-};
-
-/* Begins with a policy that has no blocks yet. Sets its free-block watch if it supports one. */
-void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_bytes);
-/* Removes the watch. */
-void exact_end(struct exact *exact, struct ar_policy *policy);
-
-void exact_read(const struct exact *exact, struct exact_state *state);
-
-/* Reads the present state for exact_tick. */
-void exact_refresh(struct exact *exact);
-
-/* The clock of the means advances by `weight`. Call this before the event that advances it, and set
- * `stale` at each call to the policy. */
-static inline void exact_tick(struct exact *exact, uint64_t weight)
-{
-    if (exact->stale)
-        exact_refresh(exact);
-    /* Byte counts are far below 2^63, and the conversion of a signed number is one instruction. */
-    double by = (double)(int64_t)weight;
-    const exact_pair both = {by, by}, *state = exact->state.pairs;
-    exact_pair *sums = exact->sums.pairs;
-    exact->weight += weight;
-    exact->granted_weight += weight & exact->granted_mask;
-    exact->free_weight += weight & exact->free_mask;
-    sums[0] += both * state[0];
-    sums[1] += both * state[1];
-    sums[2] += both * state[2];
-    sums[3] += both * state[3];
-}
-
-/* A new strict maximum of the live bytes. */
-void exact_peak(struct exact *exact);
-
-/* Writes the peaks, ratios, at-peak values and means. */
-void exact_report(const struct exact *exact, struct metric_values *metrics);
-
-/* After a request, served or failed: the policy may have reserved more. */
-static inline void exact_reserved(struct exact *exact)
-{
-    uint64_t reserved_bytes = exact->policy->totals.reserved_bytes;
-    if (reserved_bytes > exact->peak_reserved_bytes)
-        exact->peak_reserved_bytes = reserved_bytes;
-}
-
-static inline void exact_served(struct exact *exact, const struct ar_policy_block *block)
-{
-    exact->live_bytes += block->requested_bytes;
-    exact->granted_bytes += block->granted_bytes;
-    if (++exact->live_blocks > exact->peak_blocks)
-        exact->peak_blocks = exact->live_blocks;
-    if (exact->granted_bytes > exact->peak_granted_bytes)
-        exact->peak_granted_bytes = exact->granted_bytes;
-    exact_reserved(exact);
-    if (exact->live_bytes > exact->peak_live_bytes)
-        exact_peak(exact);
-}
-
-static inline void exact_free_requested(struct exact *exact, const struct ar_policy_block *block)
-{
-    exact->live_bytes -= block->requested_bytes;
-    exact->granted_bytes -= block->granted_bytes;
-    exact->live_blocks--;
-}
-
-struct latency;
-struct steps;
-struct verify;
+#include "sim/replay/verify.h"
 
 /* A block, by its slot. UNUSED: no block. FREE_REQUESTED: the program freed it; a completion may
  * still come, which frees the block in mode `recorded`. EMPTY: served without a block (zero bytes,
@@ -152,7 +27,7 @@ struct replay_slot {
     enum replay_slot_state state;
     uint32_t stream; /* next to the state: both are compared at once */
     uint32_t uses;   /* 1 + index of the first node in replay.uses; 0: none */
-    uint32_t unused; /* makes it 64 bytes: its address is a shift */
+    uint32_t pad;    /* makes it 64 bytes: its address is a shift */
 };
 _Static_assert(sizeof(struct replay_slot) == 64, "a slot has the size of a cache line");
 
@@ -173,7 +48,7 @@ struct replay {
                                    struct ar_policy_block *);
     enum ar_status (*policy_free)(struct ar_policy *, const struct ar_policy_block *, uint32_t);
     void (*kernel)(struct ar_device *, uint32_t, uint64_t);
-    struct ar_policy_request request;
+    struct ar_policy_request plain; /* of the shortcuts: all but `bytes` is 0 */
     uint64_t allocs, frees;
     uint64_t time_ns; /* recorded */
     struct exact exact;
@@ -181,10 +56,11 @@ struct replay {
     bool wants_rows, wants_samples; /* of the observers */
     bool wants_calls;               /* calls to the policy are reported to observers or the tap */
     bool follow_up;                 /* something follows each call to the policy */
-    bool counts;                    /* `exact` is kept up to date: for its metrics, or if watched */
-    bool by_time;                   /* the clock of the means is the recorded time */
-    bool hazards; /* several streams in mode ordered: the device is told about uses */
-    bool stream_ordered;
+    bool
+        keeps_state; /* live and granted bytes in `exact`, and pauses: for metrics, or if watched */
+    bool by_time;    /* the clock of the means is the recorded time */
+    bool orders_streams;      /* several, in mode ordered: the device is told about uses */
+    bool stream_ordered;      /* the policy orders them itself */
     bool free_requested_ends; /* no completions in this trace: a free request ends the slot */
     bool at_completion;       /* blocks are freed at the recorded completion */
     enum ar_status status;    /* of the policy's call in a shortcut, if it failed */
@@ -198,10 +74,11 @@ struct replay {
     const struct trace_event *span; /* being replayed; and the number of its first event */
     uint64_t span_first;
 
-    struct replay_use *uses; /* nodes; the unused ones form a list */
-    uint32_t use_count, use_unused;
+    struct replay_use *uses;      /* nodes; the unused ones form a list */
+    uint32_t use_count, free_use; /* free_use: 1 + the index of the first unused one; 0: none */
 
-    uint64_t weight; /* of the state that this event ended */
+    struct ar_policy_request request; /* the latest one through events.c */
+    uint64_t weight;                  /* of the state that this event ended */
     uint64_t failed_allocs, failed_probes;
     uint64_t failed_by[REPLAY_CAUSE_DRIVER + 1];
     bool failed, stop;
@@ -221,7 +98,7 @@ struct replay {
         uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes;
     } pinned;
 
-    struct steps *steps;
+    struct steps steps;
     uint64_t steps_expected; /* 0: not known */
     struct latency *latency; /* NULL: the host clock is not read */
     struct pauses pauses;
@@ -229,17 +106,17 @@ struct replay {
     struct verify *verify; /* NULL: blocks are not verified */
     struct kernel_ops kernel_ops;
     bool has_kernel_ops; /* kernels do what their keys say */
-    bool lengths; /* the device knows lengths of kernel ops, or the host's time to prepare them */
-    bool follows; /* blocks are found by id, for operands: has_kernel_ops, or lengths need them */
-    bool touches; /* each block is touched when it is served */
-    uint64_t
-        opened_ns; /* device time when the replay began; times of the trace are relative to it */
+    bool asks_lengths;   /* of kernels: the device knows them, or the host's time to prepare them */
+    bool finds_blocks;   /* by id, for operands: for has_kernel_ops, or for lengths */
+    bool touches_blocks; /* when they are served */
+    uint64_t opened_ns;  /* device time at the beginning; times of the trace are relative to it */
 };
 
 #define LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-static inline uint64_t replay_number(const struct replay *run, const struct trace_event *event)
+static inline uint64_t replay_event_number(const struct replay *run,
+                                           const struct trace_event *event)
 {
     return run->span_first + (uint64_t)(event - run->span);
 }
@@ -268,9 +145,9 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
 
 /* After the first call to the policy for run->request, which returned `status`: repeats it as
  * config->again says, and counts the failure or keeps the block. */
-enum ar_status replay_asked(struct replay *run, const struct trace_event *event,
-                            struct replay_slot *slot, enum ar_status status,
-                            struct ar_error *error);
+enum ar_status replay_settle_request(struct replay *run, const struct trace_event *event,
+                                     struct replay_slot *slot, enum ar_status status,
+                                     struct ar_error *error);
 
 /* failure.c: results of the policy or the device other than OK. A failed request is counted; the
  * rest becomes an error. */
@@ -298,6 +175,9 @@ enum ar_status replay_broken(const struct replay *run, const struct trace_event 
                              enum ar_status status, const char *what, struct ar_error *error);
 #define REPLAY_GRANTED_LESS "it granted less than was asked for"
 #define REPLAY_FREE_FAILED  "a free failed"
+/* Puts trace and event before the error. */
+enum ar_status replay_at_event(const struct replay *run, const struct trace_event *event,
+                               enum ar_status status, struct ar_error *error);
 /* Input that the trace's reader should have refused. */
 enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
                                 const char *what, struct ar_error *error);
@@ -321,10 +201,8 @@ uint8_t *replay_choice(struct replay *run, uint32_t choice);
 enum ar_status replay_pinned_alloc(struct replay *run, const struct trace_event *event,
                                    struct replay_slot *slot, const struct trace_attributes *keys,
                                    struct ar_error *error);
-/* The free is requested, or (`completed`) completed in mode `recorded`. */
 enum ar_status replay_pinned_free(struct replay *run, const struct trace_event *event,
-                                  const struct replay_slot *slot, bool completed,
-                                  struct ar_error *error);
+                                  const struct replay_slot *slot, struct ar_error *error);
 enum ar_status replay_pinned_use(struct replay *run, const struct trace_event *event,
                                  const struct replay_slot *slot, struct ar_error *error);
 enum ar_status replay_pinned_trim(struct replay *run, const struct trace_event *event,
@@ -368,48 +246,10 @@ enum ar_status replay_contents_length(struct replay *run, const struct trace_eve
 /* Whether any of these is needed. */
 static inline bool replay_contents_used(const struct replay *run)
 {
-    return run->verify || run->follows || run->touches;
+    return run->verify || run->finds_blocks || run->touches_blocks;
 }
 
 /* report.c: compares the policy's count of live bytes with the engine's. CORRUPT. */
 enum ar_status replay_check_end(const struct replay *run, struct ar_error *error);
 enum ar_status replay_report(struct replay *run, struct replay_result *result,
                              struct ar_error *error);
-
-/* verify.c: whether blocks keep their contents, on a device that has memory.
- *
- * 1. A block is filled with a pattern on its stream when it is served, after the stream's wait for
- *    earlier uses.
- * 2. When it is freed, before the policy's free, the pattern is read again: on its own stream, on
- *    that of the free, and in `ordered` on each stream that uses the block. A stream other than the
- *    block's own first waits for that one, as a program must that reads data of another stream.
- * 3. If several streams have requests, uses or frees, a kernel of DELAY_NS precedes each
- *    reading. If a policy gives the bytes to another stream too early, that stream fills them
- *    before the reading, which then finds the pattern of the other block.
- * 4. In the modes at-once and recorded, frees are not ordered by streams: the program is assumed to
- *    have waited, so the host waits for the reading.
- * 5. Blocks that are live at the end are read at the end. Then the device reports the first wrong
- *    byte. The latest blocks are remembered, to report which block got the same bytes. */
-
-#define VERIFY_KERNEL_NS UINT64_C(20000)
-
-struct replay;
-struct replay_slot;
-struct verify;
-
-/* The length of a kernel under verify: longer kernels do not show more about contents. */
-static inline uint64_t verify_kernel_ns(uint64_t nanoseconds)
-{
-    return nanoseconds < VERIFY_KERNEL_NS ? nanoseconds : VERIFY_KERNEL_NS;
-}
-
-/* HOST_MEMORY. `several`: requests, uses or frees are on several streams. */
-enum ar_status verify_open(struct verify **out, bool several, struct ar_error *error);
-void verify_close(struct verify *verify);
-
-enum ar_status verify_given(struct replay *run, const struct trace_event *event,
-                            const struct replay_slot *slot);
-enum ar_status verify_freed(struct replay *run, const struct replay_slot *slot, uint64_t id,
-                            uint32_t stream);
-/* CORRUPT with a sentence if a byte is wrong. */
-enum ar_status verify_end(struct replay *run, struct ar_error *error);

@@ -192,7 +192,7 @@ void pauses_report(const struct pauses *pauses, struct metric_values *metrics)
 
 #define STEPS_ALWAYS 4u
 
-static void ask(struct card_memory *card, struct ar_device *device)
+static void read_card(struct card_memory *card, struct ar_device *device)
 {
     uint64_t card_bytes = device->ops->card_bytes(device);
     uint64_t charged_bytes = device->counters.physical_bytes;
@@ -209,7 +209,7 @@ void card_memory_end_step(struct card_memory *card, struct ar_device *device)
     if (!device->ops->card_bytes || device->failed)
         return;
     if (card->steps++ < STEPS_ALWAYS || device->counters.peak_physical_bytes > card->seen_bytes)
-        ask(card, device);
+        read_card(card, device);
 }
 
 void card_memory_report(struct card_memory *card, struct ar_device *device,
@@ -217,7 +217,7 @@ void card_memory_report(struct card_memory *card, struct ar_device *device,
 {
     if (!device->ops->card_bytes || device->failed)
         return;
-    ask(card, device);
+    read_card(card, device);
     metric_set(metrics, METRIC_peak_card_bytes, card->peak_bytes);
     metric_set(metrics, METRIC_peak_outside_bytes, card->peak_outside_bytes);
 }
@@ -261,6 +261,8 @@ void latency_close(struct latency *latency)
 
 void latency_begin(struct latency *latency, const struct ar_device *device)
 {
+    if (!latency)
+        return;
     latency->begun_spent_ns = pauses_spent_ns(device);
     latency->begun_readings = device->counters.clock_readings;
     latency->begun_ns = latency_clock_ns();
@@ -268,6 +270,8 @@ void latency_begin(struct latency *latency, const struct ar_device *device)
 
 void latency_end(struct latency *latency)
 {
+    if (!latency)
+        return;
     uint64_t passed_ns = latency_clock_ns() - latency->begun_ns;
     latency->passed_ns = passed_ns > latency->clock_ns ? passed_ns - latency->clock_ns : 0;
 }
@@ -296,6 +300,8 @@ void latency_add_alloc(struct latency *latency, const struct ar_device *device, 
                        struct latency_place place)
 {
     uint64_t total_ns;
+    if (!latency)
+        return;
     add(latency, device, pause_ns, &latency->alloc, &latency->alloc_total, &total_ns);
     if (place.first)
         ar_hist_add(&latency->first_total, total_ns, 1);
@@ -306,7 +312,8 @@ void latency_add_alloc(struct latency *latency, const struct ar_device *device, 
 void latency_add_free(struct latency *latency, const struct ar_device *device, uint64_t pause_ns)
 {
     uint64_t total_ns;
-    add(latency, device, pause_ns, &latency->free, &latency->free_total, &total_ns);
+    if (latency)
+        add(latency, device, pause_ns, &latency->free, &latency->free_total, &total_ns);
 }
 
 static void report(struct metric_values *metrics, const struct ar_hist *hist, enum metric first)

@@ -40,8 +40,8 @@ void steps_close(struct steps *steps);
  * waits, and on a card the policy's own time too. Exact if the clock is virtual.
  *
  * 1. The longest pause of the run and of the present step is kept.
- * 2. Within a call only the driver advances a virtual clock, and its counters show it: a call
- *    without a driver call costs the engine one comparison.
+ * 2. A virtual clock moves within a call only if the driver's counters do. So the shortcuts compare
+ *    these, and read the clock only if they differ.
  * 3. In the open loop the response time of a request counts from its recorded time. So a request
  *    that is late because of an earlier one is charged with the delay (this avoids Gil Tene's
  *    "coordinated omission"). */
@@ -96,15 +96,14 @@ void card_memory_report(struct card_memory *card, struct ar_device *device,
 /* Host time of single calls. It is a mode of its own, because reading the clock twice takes longer
  * than some policies do. A call's time contains one reading, whose cost is measured and subtracted.
  *
- * The policy's own time is reported apart from the time of the driver and of waits. If the driver
- * is simulated, the host's clock contains the first only. On a card it contains all, and the
- * device's counters say what to subtract: the driver's time, and the device's own readings of the
- * clock. The rest still contains the device's bookkeeping, tens of ns for each driver call. */
+ * Own time is the policy's alone. On a simulated device that is what the host's clock shows. On a
+ * card the driver's time and the device's own readings are in it and are subtracted; tens of ns of
+ * bookkeeping for each driver call stay. */
 
 struct latency {
     struct ar_hist alloc, free, alloc_total, free_total;
-    struct ar_hist first_total,
-        steady_total;  /* of requests in the first step and in the steady steps */
+    /* Of requests in the first step, and in the steady steps. */
+    struct ar_hist first_total, steady_total;
     uint64_t clock_ns; /* of one reading of the clock */
     bool modelled;     /* driver time passes on the device's clock only: the device is simulated */
     uint64_t begun_ns, begun_spent_ns, begun_readings;
@@ -126,7 +125,7 @@ uint64_t latency_clock_cost_ns(void);
 struct latency *latency_open(const struct ar_device *device);
 void latency_close(struct latency *latency);
 
-/* Before and directly after a call. */
+/* Before and directly after a call. These four do nothing without a latency (NULL). */
 void latency_begin(struct latency *latency, const struct ar_device *device);
 void latency_end(struct latency *latency);
 /* Adds the last call. `pause_ns`: by how much it advanced the device's clock. */

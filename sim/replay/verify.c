@@ -1,5 +1,17 @@
-/* Verification: fills blocks with a pattern and checks it, on a device that has memory. The rules
- * are in run.h. */
+/* Whether blocks keep their contents, on a device that has memory.
+ *
+ * 1. A block is filled with a pattern on its stream when it is served, after the stream's wait for
+ *    earlier uses.
+ * 2. When it is freed, before the policy's free, the pattern is read again: on its own stream, on
+ *    that of the free, and in `ordered` on each stream that uses the block. A stream other than the
+ *    block's own first waits for that one, as a program must that reads data of another stream.
+ * 3. If several streams have requests, uses or frees, a kernel of DELAY_NS precedes each
+ *    reading. If a policy gives the bytes to another stream too early, that stream fills them
+ *    before the reading, which then finds the pattern of the other block.
+ * 4. In the modes at-once and recorded, frees are not ordered by streams: the program is assumed to
+ *    have waited, so the host waits for the reading.
+ * 5. Blocks that are live at the end are read at the end. Then the device reports the first wrong
+ *    byte. The latest blocks are remembered, to report which block got the same bytes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +54,7 @@ enum ar_status verify_given(struct replay *run, const struct trace_event *event,
     const struct ar_policy_block *block = &slot->block;
     verify->given[verify->count++ % REMEMBERED] = (struct given){
         .id = event->id,
-        .event = replay_number(run, event),
+        .event = replay_event_number(run, event),
         .address = block->address,
         .bytes = block->requested_bytes,
         .stream = slot->stream,
@@ -110,7 +122,7 @@ static const struct given *find_other(const struct verify *verify, const struct 
         const struct given *given = &verify->given[(verify->count - i) % REMEMBERED];
         if (given == block)
             break;
-        if (address - given->address < given->bytes)
+        if (address - given->address < given->bytes) /* also false below it: the difference wraps */
             found = given;
     }
     return found;

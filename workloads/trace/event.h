@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 /* A new kind needs: its line and letter here, and its line in FORMAT.md; its fields in text.c; its
- * checks in check.c; its name in bench/report/trace_page.c; a case in sim/replay/events.c (`other`,
- * or `on_event` if it is about a block), and in sim/experiment/baseline.c if it takes time on the
- * device. A kind with a block or stream belongs into the range of trace_kind_has_block or
- * trace_kind_has_stream. A hook in sim/device.h is needed only for new work of the device, and a
- * shortcut in sim/replay/engine.c only if the kind is frequent. */
+ * checks in check.c; its name in bench/report/trace_page.c; a case in sim/replay/events.c
+ * (`no_block_event`, or `on_event` if it is about a block), and in sim/experiment/baseline.c if it
+ * takes time on the device. A kind with a block or stream belongs into the range of
+ * trace_kind_has_block or trace_kind_has_stream. A hook in sim/device.h is needed only for new work
+ * of the device, and a shortcut in sim/replay/engine.c only if the kind is frequent. */
 enum trace_kind {
     TRACE_ALLOC = 1,          /* a,ID,BYTES[,STREAM] */
     TRACE_PROBE = 2,          /* p,ID,BYTES[,STREAM]: may fail */

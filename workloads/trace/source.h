@@ -38,6 +38,12 @@ struct trace_info {
     uint8_t sha256[32]; /* of the records, labels and keys: the same for text and binary */
 };
 
+/* Whether requests, uses or free requests are on several streams, or may be. */
+static inline bool trace_uses_streams(const struct trace_info *info)
+{
+    return info->streams > 1 && !info->one_block_stream;
+}
+
 struct trace_source;
 struct trace_tables;
 struct import_report; /* workloads/formats/import_report.h */
