@@ -62,6 +62,7 @@ struct replay_config {
     struct trace_source *source; /* at its first event */
     enum replay_frees frees;
     enum replay_host host;
+    /* Without exact metrics and observers, granted bytes are not compared with those requested. */
     enum replay_measure measure;
     bool stop_on_failure;
     bool timeless; /* the program's own time at each call (`requested` of the device) is left out */
@@ -71,8 +72,8 @@ struct replay_config {
     const struct observer *observer; /* a list; NULL: none */
     struct tap *tap; /* of the session, if observers want driver calls or memory events; or NULL */
     uint64_t limit_bytes; /* of the policy, for the cause of a failure; 0: none */
-    /* On a device with memory: every block is filled with a pattern when it is served, and checked
-     * where it is used and when it is freed. A wrong byte is CORRUPT. */
+    /* On a device with memory: every block is filled with a pattern when it is served, and read
+     * when it is freed, on every stream that used it. A wrong byte is CORRUPT. */
     bool verify;
     /* Optional: returns whether a failed request is tried again, for example because another
      * process has freed memory. */
@@ -89,8 +90,7 @@ struct replay_result {
     char problem[512];
     char refused_by[128];         /* the first failure: a limit or decorator, not the device; "" */
     struct metric_values metrics; /* without those that need two passes or another run */
-    uint64_t
-        *step_end_ns; /* when the device is idle after each step; replay_result_close frees it */
+    uint64_t *step_end_ns; /* when it is idle after each step; replay_result_close frees it */
     uint64_t steps;
     uint64_t begun_ns; /* device time before the first event */
 };
@@ -99,8 +99,7 @@ struct replay_result {
  * result. Other statuses: invalid input (the error names the event), FORMAT if the policy refuses
  * what a note changes, UNSUPPORTED if `verify` is wanted of a device without memory, CORRUPT if
  * the policy broke its contract, NO_MEMORY if the device has none to touch, fill or read a block,
- * HOST_MEMORY, or that of an observer. Without exact metrics and observers, granted bytes are not
- * compared with those requested. */
+ * HOST_MEMORY, or that of an observer. */
 enum ar_status replay_run(const struct replay_config *config, struct replay_result *result,
                           struct ar_error *error);
 void replay_result_close(struct replay_result *result);
@@ -112,8 +111,8 @@ struct replay;
 enum ar_status replay_open(const struct replay_config *config, struct replay **out,
                            struct ar_error *error);
 enum ar_status replay_go(struct replay *run, struct ar_error *error);
-bool replay_stopped(
-    const struct replay *run); /* a failure with stop_on_failure, or of the driver */
+/* After a failure with stop_on_failure, or of the driver. */
+bool replay_stopped(const struct replay *run);
 bool replay_has_failed(const struct replay *run);
 /* The policy's block of a slot of the trace; NULL: the slot has no live block of it. */
 const struct ar_policy_block *replay_block(const struct replay *run, size_t slot);
@@ -156,8 +155,8 @@ enum ar_status experiment_run(const struct experiment *experiment, struct replay
  * look at its free ranges again before it gave up (ar_policy_would_fit).
  *
  * Every step includes the memory that the policy could still obtain: what the device has free,
- * within the policy's limit. If that alone was enough, a rule of the policy prevents its use (for
- * example the memory that TensorFlow leaves to the system). Then it is not counted, and a failure
+ * within the policy's limit. If that alone was enough, the policy has a rule against using it (for
+ * example the memory that TensorFlow leaves to the system). Then it is left out, and a failure
  * that is not fragmentation or pending is capacity. Steps that add to the device's free memory do
  * not help a policy that is at its limit.
  *
