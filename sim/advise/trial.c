@@ -228,27 +228,7 @@ struct walk {
     const char *policy;
     uint64_t enough_bytes, tried_bytes; /* of the last trial that passed; 0: none, or not known */
     bool needs_times;                   /* a trial without times did not hold */
-    uint64_t certain_bytes;             /* from here on trials pass for certain */
 };
-
-/* `alone`: a trial with all of the card; NULL: none was run. */
-static enum ar_status walk_begin(struct walk *self, const struct trial_setup *setup,
-                                 struct trace_source *trace, const char *policy,
-                                 const struct trial *alone, struct ar_error *error)
-{
-    struct ar_spec spec;
-    *self = (struct walk){.setup = setup,
-                          .trace = trace,
-                          .policy = policy,
-                          .enough_bytes = alone ? alone->enough_bytes : 0,
-                          .tried_bytes = alone ? alone->capacity_bytes : 0,
-                          .certain_bytes = UINT64_MAX};
-    AR_TRY(ar_spec_parse(policy, &spec, error));
-    if (is_blind(setup, &spec) && !ar_spec_value(setup->device, "others"))
-        self->certain_bytes = certain_bytes(setup->timeless, &spec);
-    ar_spec_close(&spec);
-    return AR_OK;
-}
 
 /* A trial whose times are not needed. */
 static enum ar_status try_quickly(struct walk *self, uint64_t bytes, struct trial *out,
@@ -270,8 +250,7 @@ static enum ar_status passes(struct walk *self, uint64_t bytes, bool *passed,
                              struct ar_error *error)
 {
     struct trial trial = {0};
-    *passed = bytes >= self->certain_bytes ||
-              (self->enough_bytes && bytes >= self->enough_bytes && bytes <= self->tried_bytes);
+    *passed = self->enough_bytes && bytes >= self->enough_bytes && bytes <= self->tried_bytes;
     if (*passed)
         return AR_OK;
     enum ar_status status = try_quickly(self, bytes, &trial, error);
@@ -315,18 +294,21 @@ static enum ar_status bisect(struct walk *self, uint64_t low, uint64_t *high,
     return AR_OK;
 }
 
+/* `alone`: a trial with all of the card; NULL: none was run. */
 static enum ar_status walk_down(const struct trial_setup *setup, struct trace_source *trace,
                                 const char *policy, const struct trial *alone, uint64_t from_bytes,
                                 uint64_t *safe_bytes, struct ar_error *error)
 {
     uint64_t least = ar_size_round_up(setup->live_peak_bytes, UNIT_BYTES);
     uint64_t high = ar_size_round_up(from_bytes, UNIT_BYTES), low = high;
-    struct walk walk;
+    struct walk walk = {.setup = setup, .trace = trace, .policy = policy};
     bool passed = false, careful = false;
+    if (alone) {
+        walk.enough_bytes = alone->enough_bytes;
+        walk.tried_bytes = alone->capacity_bytes;
+    }
     *safe_bytes = 0;
-    enum ar_status begun = walk_begin(&walk, setup, trace, policy, alone, error);
-    if (!begun)
-        begun = passes(&walk, high, &passed, error);
+    enum ar_status begun = passes(&walk, high, &passed, error);
     if (begun || !passed)
         return begun;
     while (passed && high > least) { /* no capacity below the live peak passes */
@@ -353,11 +335,10 @@ enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_sourc
                              const char *policy, const uint64_t *grid_bytes, size_t count,
                              uint64_t failed_bytes, uint64_t *safe_bytes, struct ar_error *error)
 {
-    struct walk walk;
+    struct walk walk = {.setup = setup, .trace = trace, .policy = policy};
     uint64_t above_bytes = 0; /* the lowest point above `failed_bytes` */
     bool passed = true, below = false;
     *safe_bytes = 0;
-    AR_TRY(walk_begin(&walk, setup, trace, policy, NULL, error));
     while (count && passed && !below) {
         below = grid_bytes[count - 1] <= failed_bytes; /* one such point is tried too */
         AR_TRY(passes(&walk, grid_bytes[count - 1], &passed, error));

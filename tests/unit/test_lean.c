@@ -62,89 +62,6 @@ TEST(frees_are_joined_and_times_left_out)
     lean_close(&lean);
 }
 
-static uint64_t certain_of(struct trace_source *trace, const char *policy)
-{
-    struct lean lean;
-    struct ar_spec spec;
-    make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, true, &lean);
-    assert_ok(ar_spec_parse(policy, &spec, &test_error));
-    uint64_t bytes = certain_bytes(&lean, &spec);
-    ar_spec_close(&spec);
-    lean_close(&lean);
-    return bytes;
-}
-
-TEST(a_certain_capacity_is_the_sum_of_the_largest_segments)
-{
-    /* 4 KiB, 3 MiB and 30 MiB are in segments of 2, 30 and 30 MiB; 100 MiB has one of 120 MiB. */
-    struct trace_source *trace =
-        tiny_trace("a,0,4096 a,1,3145728 a,2,31457280 f,2 a,3,104857600 f,3 f,1 f,0");
-    assert_int_equal(certain_of(trace, "torch:max_split_size_mb=64"), (2 + 30 + 120) * AR_MIB);
-    assert_int_equal(certain_of(trace, "torch:max_split_size_mb=20"), (2 + 20 + 120) * AR_MIB);
-    assert_true(certain_of(trace, "torch") == UINT64_MAX);
-    assert_true(certain_of(trace, "cupy") == UINT64_MAX);
-    assert_true(certain_of(trace, "torch:max_split_size_mb=64,roundup_power2_divisions=4") ==
-                UINT64_MAX);
-    trace_close(trace);
-    /* No bytes need no segment; 1 MiB has a small one, one more byte and 20 MiB have larger
-     * ones. */
-    trace = tiny_trace("a,0,0 f,0");
-    assert_int_equal(certain_of(trace, "torch:max_split_size_mb=64"), 0);
-    trace_close(trace);
-    trace = tiny_trace("a,0,0 a,1,1048576 a,2,1048577 a,3,20971520 f,0 f,1 f,2 f,3");
-    assert_int_equal(certain_of(trace, "torch:max_split_size_mb=20"), (2 + 20 + 40) * AR_MIB);
-    trace_close(trace);
-    trace = tiny_trace("a,0,4096,0,pool=1 f,0");
-    assert_true(certain_of(trace, "torch:max_split_size_mb=64") == UINT64_MAX);
-    trace_close(trace);
-    trace = tiny_trace("a,0,4096 o,100 f,0");
-    assert_true(certain_of(trace, "torch:max_split_size_mb=64") == UINT64_MAX);
-    trace_close(trace);
-}
-
-/* Requests of all kinds of sizes in a random order of lifetimes, as text. */
-static void random_events(struct ar_rng *rng, char *text, size_t text_bytes)
-{
-    static const uint64_t most[] = {2048, 4 * AR_MIB, 24 * AR_MIB, 60 * AR_MIB, 150 * AR_MIB};
-    bool live[40] = {false};
-    unsigned ids[40], next = 0;
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < 600 && used + 64 < text_bytes; i++) {
-        unsigned at = (unsigned)ar_rng_below(rng, 40);
-        if (live[at])
-            used += (size_t)snprintf(text + used, text_bytes - used, "f,%u ", ids[at]);
-        else
-            used += (size_t)snprintf(text + used, text_bytes - used, "a,%u,%" PRIu64 " ",
-                                     ids[at] = next++,
-                                     ar_rng_between(rng, 1, most[ar_rng_below(rng, 5)]));
-        live[at] = !live[at];
-    }
-}
-
-TEST(every_trial_from_the_certain_capacity_on_passes)
-{
-    static const char *const policies[] = {
-        "torch:max_split_size_mb=20", "torch:max_split_size_mb=21", "torch:max_split_size_mb=33",
-        "torch:max_split_size_mb=64", "torch:max_split_size_mb=128"};
-    char text[16384];
-    struct ar_rng rng = ar_rng_of(7);
-    CLOSED(ar_spec_close) struct ar_spec device = spec_of("sim");
-    const struct trial_setup setup = {.device = &device, .card_bytes = 80 * AR_GIB};
-    for (int round = 0; round < 40; round++) {
-        random_events(&rng, text, sizeof text);
-        CLOSED(close_trace) struct trace_source *trace = tiny_trace(text);
-        const char *policy = policies[round % 5];
-        uint64_t bytes = ar_size_round_up(certain_of(trace, policy), 2 * AR_MIB);
-        assert_true(bytes < 20 * AR_GIB);
-        for (uint64_t more = 0; more <= bytes; more += bytes / 8) {
-            struct trial trial;
-            assert_ok(trial_run(&setup, trace, policy, bytes + more, false, &trial, &test_error));
-            assert_true(trial.begun && trial.passed);
-        }
-    }
-}
-
 /* Whether a trial passes at the capacity. */
 static bool passes_at(const struct trial_setup *setup, struct trace_source *trace,
                       const char *policy, uint64_t bytes)
@@ -170,6 +87,26 @@ static uint64_t step_by_step(const struct trial_setup *setup, struct trace_sourc
         *(passes_at(setup, trace, policy, middle) ? &high : &low) = middle;
     }
     return high;
+}
+
+/* Requests of all kinds of sizes in a random order of lifetimes, as text. */
+static void random_events(struct ar_rng *rng, char *text, size_t text_bytes)
+{
+    static const uint64_t most[] = {2048, 4 * AR_MIB, 24 * AR_MIB, 60 * AR_MIB, 150 * AR_MIB};
+    bool live[40] = {false};
+    unsigned ids[40], next = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < 600 && used + 64 < text_bytes; i++) {
+        unsigned at = (unsigned)ar_rng_below(rng, 40);
+        if (live[at])
+            used += (size_t)snprintf(text + used, text_bytes - used, "f,%u ", ids[at]);
+        else
+            used += (size_t)snprintf(text + used, text_bytes - used, "a,%u,%" PRIu64 " ",
+                                     ids[at] = next++,
+                                     ar_rng_between(rng, 1, most[ar_rng_below(rng, 5)]));
+        live[at] = !live[at];
+    }
 }
 
 /* Far above the live peak a search takes many steps at once, and finds the same. */
