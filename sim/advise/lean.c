@@ -125,7 +125,7 @@ void lean_open(const struct lean *self, struct lean_source *out)
                                 .lean = self};
 }
 
-bool lean_holds(const struct ar_device *device, const struct ar_policy *policy)
+bool lean_is_equal(const struct ar_device *device, const struct ar_policy *policy)
 {
     return !device->counters.polls &&
            !(policy->ops->capabilities & (AR_POLICY_OPAQUE | AR_POLICY_OFFLINE));

@@ -1,15 +1,13 @@
 #include "sim/advise/trial.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
-#include "allocators/decorators/forward.h"
-#include "sim/experiment/session.h"
+#include "sim/advise/waiting.h"
 #include "sim/search/search.h"
 
 #define FINE_PER_CENT   2 /* of the live peak: the steps below twice the live peak */
@@ -49,7 +47,7 @@ static bool overran(const struct trial_setup *setup, uint64_t capacity_bytes,
 struct manner {
     bool peaks;              /* also measures the peak of the policy's own reserved bytes */
     const struct lean *lean; /* the trace; NULL: it is in the form that was recorded */
-    bool holds; /* result: of a trial without times, that its answers are those with times */
+    bool is_equal; /* result: of a trial without times, that its answers are those with times */
 };
 
 static enum ar_status replay(const struct trial_setup *setup, struct trace_source *trace,
@@ -138,9 +136,9 @@ static void note_enough(const struct trial_setup *setup, const struct ar_spec *s
         out->enough_bytes = out->peak_physical_bytes + session->device->counters.others_bytes;
 }
 
-static enum ar_status run(const struct trial_setup *setup, struct trace_source *trace,
-                          const char *policy, uint64_t capacity_bytes, struct manner *manner,
-                          struct trial *out, struct ar_error *error)
+static enum ar_status run_once(const struct trial_setup *setup, struct trace_source *trace,
+                               const char *policy, uint64_t capacity_bytes, struct manner *manner,
+                               struct trial *out, struct ar_error *error)
 {
     AR_CLOSED(session_device_end) struct session_device device = {0};
     struct session session;
@@ -161,7 +159,7 @@ static enum ar_status run(const struct trial_setup *setup, struct trace_source *
         if (setup->frees == REPLAY_RECORDED && trace->info.has_split_frees && !setup->as_run)
             status = waiting_wrap(&session, trace->info.streams, error);
         AR_THEN(status, replay(setup, trace, &session, manner, out, error));
-        manner->holds = lean_holds(session.device, session.policy);
+        manner->is_equal = lean_is_equal(session.device, session.policy);
         if (!status)
             note_enough(setup, &spec, &session, out);
         if (is_untimed(setup, trace, ops) &&
@@ -174,15 +172,25 @@ static enum ar_status run(const struct trial_setup *setup, struct trace_source *
         snprintf(out->why, sizeof out->why, "%.190s", error->text);
         status = AR_OK;
     }
-    if (!status && overran(setup, capacity_bytes, out) && !manner->peaks) {
+    return status;
+}
+
+/* The same; a policy that exceeds its limit fails. Then its own count decides, which is measured only
+ * if the card's is too high. */
+static enum ar_status run(const struct trial_setup *setup, struct trace_source *trace,
+                          const char *policy, uint64_t capacity_bytes, struct manner *manner,
+                          struct trial *out, struct ar_error *error)
+{
+    AR_TRY(run_once(setup, trace, policy, capacity_bytes, manner, out, error));
+    if (overran(setup, capacity_bytes, out) && !manner->peaks) {
         manner->peaks = true;
-        return run(setup, trace, policy, capacity_bytes, manner, out, error);
+        AR_TRY(run_once(setup, trace, policy, capacity_bytes, manner, out, error));
     }
     if (overran(setup, capacity_bytes, out)) {
         out->passed = false;
         out->cause = REPLAY_CAUSE_CAPACITY;
     }
-    return status;
+    return AR_OK;
 }
 
 /* The same with the trace in fewer events, if `lean` is not NULL and has any. */
@@ -227,7 +235,7 @@ struct walk {
     struct trace_source *trace;
     const char *policy;
     uint64_t enough_bytes, tried_bytes; /* of the last trial that passed; 0: none, or not known */
-    bool needs_times;                   /* a trial without times did not hold */
+    bool needs_times;                   /* a trial without times was not equal */
 };
 
 /* A trial whose times are not needed. */
@@ -239,7 +247,7 @@ static enum ar_status try_quickly(struct walk *self, uint64_t bytes, struct tria
         struct manner manner = {0};
         enum ar_status status =
             run_lean(self->setup, self->trace, lean, self->policy, bytes, &manner, out, error);
-        if (manner.holds)
+        if (manner.is_equal)
             return status;
         self->needs_times = true;
     }
@@ -270,7 +278,7 @@ static uint64_t step_at(const struct trial_setup *setup, uint64_t bytes)
 }
 
 /* The number of coarse steps that a search goes down at once: as many as are that share of the
- * capacity, and at most those to the first fine step. */
+ * capacity, and at most those to the first fine step. After a failure there it goes one by one. */
 static uint64_t steps_at_once(const struct trial_setup *setup, uint64_t bytes, uint64_t step)
 {
     uint64_t many = bytes / 100 * COARSE_PER_CENT / step;
@@ -370,260 +378,6 @@ enum ar_status trial_search(const struct trial_setup *setup, struct trace_source
         AR_TRY(walk_down(setup, trace, policy, alone, card, safe_bytes, error));
     if (!*safe_bytes && card < most)
         AR_TRY(walk_down(setup, trace, policy, alone, most, safe_bytes, error));
-    return AR_OK;
-}
-
-/* ---- recorded completions -------------------------------------------------------------------
- *
- * 1. If the free of a block completes later than requested, the policy is told that another stream
- *    uses the block. The stream is extra: the trace does not have it. So the block is pending
- *    inside of the policy.
- * 2. The fence of such a stream is done when the recording completes the block, or when the policy
- *    waits for it. The other hooks of the backing stay those of the device.
- * 3. A policy that does not defer frees gets the block back when the free is requested; streams
- *    then wait for each other. The same holds for the driver's pool, which is opaque.
- * 4. The policy polls when a block completes, as before a request, because recorded completions are
- *    those that the recorded allocator has seen.
- *
- * Outside of this wrapper a number takes the place of the policy's cookie of a block. */
-
-struct known_block {
-    uint64_t cookie; /* the policy's */
-    uint32_t stream; /* of its request */
-    bool free_requested;
-    uint32_t pending; /* the index of its pending record plus 1; 0: it completed at once */
-    uint32_t spare;   /* the next free number, plus 1 */
-};
-
-/* The extra stream of a pending block. Streams are reused, because a policy polls each of them. */
-struct pending {
-    bool used, ended; /* the recording completed the block */
-    bool done, seen;  /* the policy may see, or has seen, the completion */
-};
-
-struct waiting {
-    struct forward forward;
-    struct ar_backing *backing;
-    const struct ar_backing_ops *below;
-    struct ar_backing_ops ops; /* backing->ops points here */
-    struct known_block *blocks;
-    uint32_t count, spare;
-    size_t room;
-    bool defers;
-    struct pending *pending;
-    size_t pending_count;
-    uint32_t first_stream;
-};
-
-static struct waiting *of(struct ar_policy *base)
-{
-    return (struct waiting *)base;
-}
-
-static struct waiting *of_backing(const struct ar_backing *backing)
-{
-    return (struct waiting *)((char *)(uintptr_t)backing->ops - offsetof(struct waiting, ops));
-}
-
-/* The record of an extra stream; NULL: a stream of the device. */
-static struct pending *pending_of(struct waiting *self, uint32_t stream)
-{
-    return stream >= self->first_stream && stream - self->first_stream < self->pending_count
-               ? &self->pending[stream - self->first_stream]
-               : NULL;
-}
-
-static struct ar_backing_ticket waiting_fence(struct ar_backing *backing, uint32_t stream)
-{
-    struct waiting *self = of_backing(backing);
-    if (pending_of(self, stream))
-        return (struct ar_backing_ticket){.stream = stream};
-    return self->below->fence(backing, stream);
-}
-
-/* The policy has seen the completion. */
-static void see(struct pending *pending)
-{
-    pending->done = pending->seen = true;
-    pending->used = !pending->ended;
-}
-
-static bool waiting_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
-{
-    struct waiting *self = of_backing(backing);
-    struct pending *pending = pending_of(self, ticket.stream);
-    if (!pending)
-        return self->below->done(backing, ticket);
-    if (pending->done)
-        see(pending);
-    return pending->done;
-}
-
-static void waiting_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
-{
-    struct waiting *self = of_backing(backing);
-    struct pending *pending = pending_of(self, ticket.stream);
-    if (pending)
-        see(pending);
-    else
-        self->below->wait(backing, ticket);
-}
-
-static void waiting_order(struct ar_backing *backing, uint32_t stream,
-                          struct ar_backing_ticket ticket)
-{
-    struct waiting *self = of_backing(backing);
-    struct pending *pending = pending_of(self, ticket.stream);
-    if (pending)
-        see(pending);
-    else if (!pending_of(self, stream))
-        self->below->order(backing, stream, ticket);
-}
-
-/* Returns a free number; UINT32_MAX: no host memory. */
-static uint32_t take_number(struct waiting *self)
-{
-    uint32_t number = self->spare ? self->spare - 1 : self->count;
-    if (self->spare) {
-        self->spare = self->blocks[number].spare;
-        return number;
-    }
-    if (!ar_array_make_room(&self->blocks, self->count, &self->room, sizeof *self->blocks))
-        return UINT32_MAX;
-    self->count++;
-    return number;
-}
-
-static void give_number(struct waiting *self, uint32_t number)
-{
-    self->blocks[number] = (struct known_block){.spare = self->spare};
-    self->spare = number + 1;
-}
-
-/* The block with the policy's cookie. */
-static struct ar_policy_block inside(const struct waiting *self,
-                                     const struct ar_policy_block *block)
-{
-    struct ar_policy_block known = *block;
-    known.cookie = self->blocks[block->cookie].cookie;
-    return known;
-}
-
-static enum ar_status waiting_alloc(struct ar_policy *base, const struct ar_policy_request *request,
-                                    struct ar_policy_block *out)
-{
-    struct waiting *self = of(base);
-    AR_TRY(forward_alloc(base, request, out));
-    uint32_t number = take_number(self);
-    if (number == UINT32_MAX) {
-        (void)forward_free(base, out, request->stream);
-        return AR_HOST_MEMORY;
-    }
-    self->blocks[number] = (struct known_block){.cookie = out->cookie, .stream = request->stream};
-    out->cookie = number;
-    return AR_OK;
-}
-
-static enum ar_status waiting_use(struct ar_policy *base, const struct ar_policy_block *block,
-                                  uint32_t stream)
-{
-    struct ar_policy_block known = inside(of(base), block);
-    return forward_use(base, &known, stream);
-}
-
-/* Takes the lowest free record; returns its index plus 1; 0: no host memory. */
-static uint32_t take_pending(struct waiting *self)
-{
-    uint32_t at = 0;
-    while (at < self->pending_count && self->pending[at].used)
-        at++;
-    if (!AR_ARRAY_REACH(self->pending, self->pending_count, at))
-        return 0;
-    self->pending[at] = (struct pending){.used = true};
-    return at + 1;
-}
-
-static void waiting_retire(struct ar_policy *base, const struct ar_policy_block *block)
-{
-    struct waiting *self = of(base);
-    struct ar_policy_block known = inside(self, block);
-    struct known_block *own = &self->blocks[block->cookie];
-    own->free_requested = true;
-    own->pending = self->defers ? take_pending(self) : 0;
-    if (own->pending)
-        (void)forward_use(base, &known, self->first_stream + own->pending - 1);
-    (void)forward_free(base, &known, own->stream);
-}
-
-static enum ar_status waiting_free(struct ar_policy *base, const struct ar_policy_block *block,
-                                   uint32_t stream)
-{
-    static const struct ar_policy_request any = {.bytes = 1};
-    struct waiting *self = of(base);
-    uint32_t number = (uint32_t)block->cookie;
-    const struct known_block own = self->blocks[number];
-    enum ar_status status = AR_OK;
-    if (own.pending) {
-        struct pending *pending = &self->pending[own.pending - 1];
-        pending->done = pending->ended = true;
-        pending->used = !pending->seen;
-        (void)ar_policy_would_release(forward_enter(base), &any);
-        forward_settle(base);
-    } else if (!own.free_requested) {
-        struct ar_policy_block known = inside(self, block);
-        status = forward_free(base, &known, stream);
-    }
-    give_number(self, number);
-    return status;
-}
-
-static void waiting_destroy(struct ar_policy *base)
-{
-    struct waiting *self = of(base);
-    struct ar_backing *backing = self->backing;
-    const struct ar_backing_ops *below = self->below;
-    struct known_block *blocks = self->blocks;
-    struct pending *pending = self->pending;
-    for (uint32_t i = 0; i < self->pending_count; i++)
-        pending[i].done = true;
-    forward_destroy(base);
-    backing->ops = below;
-    free(blocks);
-    free(pending);
-}
-
-/* Whether the policy defers the reuse of blocks that other streams use, and is not opaque. */
-static bool defers(const struct ar_policy_ops *ops)
-{
-    return (ops->capabilities & AR_POLICY_STREAM_ORDERED) &&
-           !(ops->capabilities & AR_POLICY_OPAQUE) && ops->use;
-}
-
-enum ar_status waiting_wrap(struct session *session, uint32_t streams, struct ar_error *error)
-{
-    struct ar_backing *backing = session->device->backing;
-    struct waiting *self =
-        forward_create(&session->host, sizeof *self, "waiting", session->policy, error);
-    AR_TRY_HOST(self);
-    self->defers = defers(session->policy->ops);
-    self->backing = backing;
-    self->below = backing->ops;
-    self->first_stream = streams;
-    self->ops = *backing->ops;
-    self->ops.fence = waiting_fence;
-    self->ops.done = waiting_done;
-    self->ops.wait = waiting_wait;
-    self->ops.wait_streams = NULL;
-    self->ops.order = backing->ops->order ? waiting_order : NULL;
-    backing->ops = &self->ops;
-    struct ar_policy_ops *ops = &self->forward.ops;
-    ops->alloc = waiting_alloc;
-    ops->use = waiting_use;
-    ops->retire = waiting_retire;
-    ops->free = waiting_free;
-    ops->destroy = waiting_destroy;
-    ops->adopt = NULL; /* adopted blocks would have no number */
-    session->policy = &self->forward.base;
     return AR_OK;
 }
 

@@ -64,13 +64,11 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
 enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source *trace,
                            const char *policy, struct trial *out, struct ar_error *error);
 
-/* Finds the lowest capacity above which all tried capacities pass. The search begins at the peak of
- * `alone` (trial_alone), but at most at the end of the grid. It goes down in steps of 5 % of the
- * live peak (2 % below twice that peak, at least 2 MiB) to the first failure, and then bisects to
- * 2 MiB. Above twice the peak it takes as many steps at once as are 5 % of the capacity, and after
- * a failure there one by one. A policy that leaves a part of the card unused may fail at the
- * beginning; then the search begins at the capacity of `alone`, and at last at the end of the grid.
- * 0: the policy fails there too. */
+/* Finds the lowest capacity above which all tried capacities pass; 0: none up to the end of the
+ * grid. It goes down from the peak of `alone` (trial_alone) in steps of 2 % of the live peak (above
+ * twice that peak of 5 %; at least 2 MiB) to the first failure, and bisects to 2 MiB. If the start
+ * fails, because the policy leaves a part of the card unused, it starts again at the capacity of
+ * `alone`, then at the end of the grid. */
 enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,
                             struct ar_error *error);
@@ -86,12 +84,6 @@ enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *
 enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_source *trace,
                              const char *policy, const uint64_t *grid_bytes, size_t count,
                              uint64_t failed_bytes, uint64_t *safe_bytes, struct ar_error *error);
-
-/* Wraps the session's policy, before the first request, for a recording that contains completions
- * but not the uses of blocks by other streams. A block completes when it was recorded to, or
- * earlier if the policy waits for it. `streams` is the number of streams of the trace.
- * HOST_MEMORY. */
-enum ar_status waiting_wrap(struct session *session, uint32_t streams, struct ar_error *error);
 
 /* Checks whether the answer of a trial changes if something varies that is not recorded, and sets
  * `trial->sensitivity`. The trial was of `policy` at a capacity (0: all of the card). */
@@ -119,7 +111,7 @@ sensitivity_check sensitivity_releases;
  * 2. Recorded times that do not pass (host none) and notes are left out.
  * 3. Without times (`timeless`), kernels, records of events and waits for them are left out too.
  *    They can change what a policy does only if it asks the device whether work is done. After the
- *    replay the caller must check that it did not (lean_holds). A wait gives no answer. */
+ *    replay the caller must check that it did not (lean_is_equal). A wait gives no answer. */
 
 struct lean {
     struct trace_info info;
@@ -146,4 +138,4 @@ struct lean_source {
 void lean_open(const struct lean *self, struct lean_source *out);
 
 /* Whether a replay that ended is the same with and without times. */
-bool lean_holds(const struct ar_device *device, const struct ar_policy *policy);
+bool lean_is_equal(const struct ar_device *device, const struct ar_policy *policy);
