@@ -18,10 +18,10 @@ struct copying {
     const uint64_t *releases;
     size_t count, next;
     uint64_t number;
-    uint64_t written;    /* events; while a killer is looked for, requests after it */
-    bool request_before; /* only notes since the last `a` */
-    bool probe_before;   /* only notes since the last `p` */
-    uint64_t killer;     /* the probe that ended the program; UINT64_MAX: none */
+    uint64_t written;     /* events */
+    bool request_before;  /* only notes since the last `a` */
+    bool probe_before;    /* only notes since the last `p` */
+    uint64_t fatal_probe; /* that ended the program; UINT64_MAX: none */
     uint64_t request_event, request_bytes;
     struct prepared *out;
 };
@@ -48,7 +48,7 @@ static void look(struct copying *self, const struct trace_event *event, const ch
         self->request_event = self->number;
         self->request_bytes = event->value;
         /* Otherwise the program continued. */
-        out->has_failed_request = self->number > self->killer && out->has_failed_request;
+        out->has_failed_request = self->number > self->fatal_probe && out->has_failed_request;
     }
     if (trace_ends_step(event))
         out->last_step_end = self->written + 1;
@@ -56,37 +56,42 @@ static void look(struct copying *self, const struct trace_event *event, const ch
 
 #define LAST_REQUESTS 64 /* that a program may make while it ends */
 
+struct fatal_search {
+    uint64_t probe_event; /* of the last probe */
+    bool probe_before;    /* only notes since then */
+    uint64_t fatal_probe, requests_after;
+};
+
 /* A failed request is a probe if others follow. If the program died, and only a few requests follow
  * its last probe, that probe is the request that ended it. */
-static void find_killer(struct copying *self, const struct trace_event *event, const char *text)
+static void look_for_fatal(struct fatal_search *self, const struct trace_event *event,
+                           uint64_t number, const char *text)
 {
-    self->number++;
-    if (event->kind == TRACE_PROBE)
-        self->request_event = self->number - 1;
-    self->request_before =
-        event->kind == TRACE_PROBE || (self->request_before && event->kind == TRACE_NOTE);
-    self->written += event->kind == TRACE_ALLOC;
-    bool step = trace_ends_step(event);
-    if (step || self->written > LAST_REQUESTS)
-        self->killer = UINT64_MAX;
-    if (event->kind == TRACE_NOTE && self->request_before && is_failure(text)) {
-        self->killer = self->request_event;
-        self->written = 0;
+    bool note = event->kind == TRACE_NOTE, probe = event->kind == TRACE_PROBE;
+    if (probe)
+        self->probe_event = number;
+    self->probe_before = probe || (self->probe_before && note);
+    self->requests_after += event->kind == TRACE_ALLOC;
+    if (trace_ends_step(event) || self->requests_after > LAST_REQUESTS)
+        self->fatal_probe = UINT64_MAX;
+    if (note && self->probe_before && is_failure(text)) {
+        self->fatal_probe = self->probe_event;
+        self->requests_after = 0;
     }
 }
 
-static enum ar_status look_for_killer(struct copying *self, struct ar_error *error)
+static enum ar_status find_fatal_probe(struct trace_source *source, uint64_t *out,
+                                       struct ar_error *error)
 {
-    struct trace_cursor cursor = {.source = self->source};
+    struct fatal_search search = {.fatal_probe = UINT64_MAX};
+    struct trace_cursor cursor = {.source = source};
     const struct trace_event *event;
     enum ar_status status = AR_OK;
-    self->killer = UINT64_MAX;
-    while (!self->source->info.complete && (event = trace_read(&cursor, &status, error)) != NULL)
-        find_killer(self, event,
-                    event->kind == TRACE_NOTE ? trace_text_of(self->source, event->value) : NULL);
-    self->number = self->written = self->request_event = 0;
-    self->request_before = false;
-    return status ? status : trace_rewind(self->source, error);
+    while (!source->info.complete && (event = trace_read(&cursor, &status, error)) != NULL)
+        look_for_fatal(&search, event, cursor.next - 1,
+                       event->kind == TRACE_NOTE ? trace_text_of(source, event->value) : NULL);
+    *out = search.fatal_probe;
+    return status ? status : trace_rewind(source, error);
 }
 
 static enum ar_status copy_one(struct copying *self, const struct trace_event *read,
@@ -94,7 +99,7 @@ static enum ar_status copy_one(struct copying *self, const struct trace_event *r
 {
     struct trace_event changed = *read;
     const struct trace_event *event = &changed;
-    if (self->number == self->killer)
+    if (self->number == self->fatal_probe)
         changed.kind = TRACE_ALLOC;
     const struct trace_event release = {.kind = TRACE_TRIM};
     const char *text = NULL;
@@ -123,7 +128,7 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
     struct trace_cursor cursor = {.source = source};
     *out = (struct prepared){.releases = releases, .release_count = count};
     enum ar_status status = trace_rewind(source, error);
-    AR_THEN(status, look_for_killer(&self, error));
+    AR_THEN(status, find_fatal_probe(source, &self.fatal_probe, error));
     if (status)
         return status;
     self.memory = trace_memory_create(&source->info);
