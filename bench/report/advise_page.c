@@ -461,11 +461,11 @@ static void print_same(FILE *stream, const struct advise_result *result,
     size_t count = 0;
     char line[2048] = "", name[400], key[400] = "";
     for (size_t i = 0; given && i < result->own_count; i++)
-        count += advise_is_same(&result->rows[i], given);
+        count += advise_does_as_recorded(&result->rows[i], given);
     snprintf(line, sizeof line,
              "No different from what was recorded (%zu, not counted above): ", count);
     for (size_t i = 0; given && i < result->own_count; i++) {
-        if (!advise_is_same(&result->rows[i], given))
+        if (!advise_does_as_recorded(&result->rows[i], given))
             continue;
         advise_page_name(&result->rows[i], name, sizeof name);
         char *blank = strstr(name, "= '"); /* which breaks a line of a table */
@@ -539,7 +539,7 @@ static struct row_counts add_rows(struct table *table, const struct advise_page 
             table_heading(table, "other policies");
         bool always = row == given || row == best || strcmp(row->candidate.spec, "torch") == 0 ||
                       is_wanted(page, row);
-        if (given && advise_is_same(row, given) && !always)
+        if (given && advise_does_as_recorded(row, given) && !always)
             continue;
         if (counts.all[own]++ < (own ? OWN_MOST : OTHERS_MOST) || always) {
             add_row(table, result, row);
@@ -708,7 +708,7 @@ static void print_settings(FILE *stream, const struct advise_result *result)
     }
     for (size_t i = 0; i < result->own_count; i++) {
         const struct advise_row *row = &result->rows[i];
-        if (row == first || !row->safe_bytes || (given && advise_is_same(row, given)) ||
+        if (row == first || !row->safe_bytes || (given && advise_does_as_recorded(row, given)) ||
             ((best || unsure) && advise_fits(row) == ADVISE_FITS_NOT) ||
             (best && best == given &&
              (row->rank == best->rank || row->safe_bytes >= best->safe_bytes)))
@@ -810,7 +810,7 @@ static void put_row(struct json_writer *json, const struct advise_row *row,
         json_put_text(json, "cost", row->candidate.cost);
     json_put_bool(json, "own", row->candidate.own);
     json_put_bool(json, "recorded", row->candidate.given);
-    json_put_bool(json, "same_as_recorded", given && advise_is_same(row, given));
+    json_put_bool(json, "same_as_recorded", given && advise_does_as_recorded(row, given));
     json_put_bool(json, "listed", row->listed);
     json_put_some(json, "safe_bytes", row->safe_bytes);
     put_ratio(json, "safe_slowdown", row->safe_slowdown);

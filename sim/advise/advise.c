@@ -22,8 +22,7 @@ struct advising {
     struct baseline baseline;
     struct fidelity_result compared; /* with the policy that imitates the recorded allocator */
     struct prepared prepared;
-    struct prepared
-        unreleased; /* without releases by the program; trace NULL: the releases are certain */
+    struct prepared unreleased; /* without the program's releases; trace NULL: those are certain */
     struct tries tries;
     struct lean timed, timeless; /* the prepared trace in fewer events */
     size_t *same;     /* of each row: the first single setting that makes the same decisions */
@@ -307,7 +306,7 @@ static enum ar_status check_all(struct advising *self, struct ar_error *error)
     struct check list[CHECKS];
     size_t count = checks_of(self, list);
     for (size_t i = 0; i < count; i++)
-        AR_TRY(crew_each(list[i].trace, self->config->jobs, self->out->count, check_row, NULL,
+        AR_TRY(crew_each(list[i].trace, self->config->jobs, self->out->tried, check_row, NULL,
                          &list[i], error));
     return AR_OK;
 }
@@ -354,12 +353,12 @@ static enum ar_status search_again(const struct advising *self, struct advise_ro
 }
 
 /* Notes of each single setting the first one that makes the same decisions. */
-static enum ar_status find_same(struct advising *self, struct ar_error *error)
+static enum ar_status find_equal_decisions(struct advising *self, struct ar_error *error)
 {
-    AR_FREED char(*effects)[CANDIDATE_SPEC_ROOM] = calloc(self->out->count, sizeof *effects);
-    self->same = calloc(self->out->count, sizeof *self->same);
+    AR_FREED char(*effects)[CANDIDATE_SPEC_ROOM] = calloc(self->out->tried, sizeof *effects);
+    self->same = calloc(self->out->tried, sizeof *self->same);
     AR_TRY_MEMORY(effects && self->same, error, "the settings");
-    for (size_t i = 0; i < self->out->count; i++) {
+    for (size_t i = 0; i < self->out->tried; i++) {
         const struct candidate *candidate = &self->out->rows[i].candidate;
         self->same[i] = i;
         if (candidate_is_pair(candidate) || self->setup.as_limit || !self->timeless.events)
@@ -374,9 +373,9 @@ static enum ar_status find_same(struct advising *self, struct ar_error *error)
 }
 
 /* Copies what was found for the same decisions. */
-static void search_same(struct advising *self)
+static void copy_equal(struct advising *self)
 {
-    for (size_t i = 0; i < self->out->count; i++) {
+    for (size_t i = 0; i < self->out->tried; i++) {
         struct advise_row *row = &self->out->rows[i];
         const struct advise_row *same = &self->out->rows[self->same[i]];
         if (same == row)
@@ -437,9 +436,9 @@ static enum ar_status search_pair(void *argument, size_t number, struct trace_so
 }
 
 /* Drops settings whose text equals that of an earlier row. */
-static void drop_same(struct advise_result *out)
+static void drop_repeated_text(struct advise_result *out)
 {
-    for (size_t i = 1; i < out->count; i++)
+    for (size_t i = 1; i < out->tried; i++)
         for (size_t j = 0; j < i && out->rows[i].candidate.own; j++)
             if (out->rows[j].listed && out->rows[j].candidate.own &&
                 out->rows[i].alone.setting[0] &&
@@ -506,9 +505,8 @@ uint64_t advise_uncertain_bytes(const struct advise_result *result, uint64_t byt
 static int compare_equals(const void *left, const void *right)
 {
     const struct advise_row *a = left, *b = right;
-    bool other_a = a->candidate.text[0] && a->candidate.keys + a->candidate.given == 0;
-    bool other_b = b->candidate.text[0] && b->candidate.keys + b->candidate.given == 0;
-    AR_ORDER(other_a, other_b); /* another allocator */
+    AR_ORDER(candidate_is_other_allocator(&a->candidate),
+             candidate_is_other_allocator(&b->candidate));
     bool default_a = a->candidate.keys == 0, default_b = b->candidate.keys == 0;
     if (a->candidate.own && default_a != default_b)
         return default_b - default_a;
@@ -553,7 +551,7 @@ static size_t rank_size(const struct advise_result *out, const struct advise_row
     return size;
 }
 
-bool advise_is_same(const struct advise_row *row, const struct advise_row *given)
+bool advise_does_as_recorded(const struct advise_row *row, const struct advise_row *given)
 {
     const struct trial *a = &row->at, *b = &given->at;
     return row != given && row->candidate.own && !row->candidate.text[0] &&
@@ -564,9 +562,26 @@ bool advise_is_same(const struct advise_row *row, const struct advise_row *given
            a->retries == b->retries && a->driver_calls == b->driver_calls;
 }
 
+/* Numbers the ranks, which are known by their first rows: the rank of a row is 1 + the number of
+ * rows in better ranks, without those that do what was recorded. */
+static void number_ranks(struct advise_result *out)
+{
+    const struct advise_row *given = advise_given(out);
+    size_t before = 0, counted = 0;
+    for (size_t i = 0; i < out->count; i++) {
+        struct advise_row *row = &out->rows[i];
+        if (i == out->own_count)
+            counted = 0;
+        if (row->rank == i)
+            before = counted;
+        row->rank = before + 1;
+        counted += !given || !advise_does_as_recorded(row, given);
+    }
+}
+
+/* Sorts the rows, the listed ones first, and counts and ranks these. */
 static void rank(const struct advise_config *config, struct advise_result *out)
 {
-    size_t before = 0; /* rows of the same kind that have a rank of their own */
     out->uncertainty = uncertainty_of(config, out);
     qsort(out->rows, out->tried, sizeof *out->rows, compare_listed);
     out->count = out->own_count = 0;
@@ -577,13 +592,10 @@ static void rank(const struct advise_config *config, struct advise_result *out)
     for (size_t i = 0, size; i < out->count; i += size) {
         size = rank_size(out, &out->rows[i], out->count - i);
         order_rank(&out->rows[i], size);
-        before = i == out->own_count ? 0 : before;
         for (size_t j = i; j < i + size; j++)
-            out->rows[j].rank = before + 1;
-        const struct advise_row *given = advise_given(out);
-        for (size_t j = i; j < i + size; j++)
-            before += !given || !advise_is_same(&out->rows[j], given);
+            out->rows[j].rank = i;
     }
+    number_ranks(out);
 }
 
 /* The texts of all rows, and the release that each needs. */
@@ -629,11 +641,11 @@ static void count_done(void *argument)
         self->config->tried(self->config->tried_argument, self->done, ROUNDS * self->out->tried);
 }
 
-static enum ar_status try_all(struct advising *self, struct ar_error *error)
+/* A row for each candidate. */
+static enum ar_status make_rows(struct advising *self, struct ar_error *error)
 {
     struct candidates candidates;
     struct advise_result *out = self->out;
-    const struct advise_config *config = self->config;
     const char *given = out->given[0] ? out->given : "torch";
     const char *recorder = out->framework ? out->framework : "";
     AR_TRY(candidates_list(recorder, given, true, &candidates, error));
@@ -644,35 +656,54 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     out->rows = calloc(candidates.count, sizeof *out->rows);
     for (size_t i = 0; out->rows && i < candidates.count; i++)
         out->rows[i].candidate = candidates.at[i];
-    out->count = out->tried = candidates.count;
+    out->tried = candidates.count;
     out->release = candidates.release;
     out->left_out_count = candidates.left_out_count;
     memcpy(out->left_out, candidates.left_out, sizeof out->left_out);
     candidates_close(&candidates);
     AR_TRY_MEMORY(out->rows, error, "the settings");
-    struct trace_source *trace = self->prepared.trace;
-    AR_TRY(find_same(self, error));
-    AR_TRY(crew_each(trace, config->jobs, out->count, try_at, count_done, self, error));
+    return find_equal_decisions(self, error);
+}
+
+static enum ar_status run_round(struct advising *self,
+                                enum ar_status (*act)(void *, size_t, struct trace_source *,
+                                                      struct ar_error *),
+                                struct ar_error *error)
+{
+    return crew_each(self->prepared.trace, self->config->jobs, self->out->tried, act, count_done,
+                     self, error);
+}
+
+/* All candidates at the capacity in question, then the needs of single settings, then those of
+ * pairs, which depend on their halves. */
+static enum ar_status run_rounds(struct advising *self, struct ar_error *error)
+{
+    AR_TRY(run_round(self, try_at, error));
     AR_TRY(check_all(self, error));
-    for (size_t i = 0; i < out->count; i++)
-        self->single_fits |= out->rows[i].candidate.own &&
-                             !candidate_is_pair(&out->rows[i].candidate) &&
-                             advise_fits(&out->rows[i]) == ADVISE_FITS;
-    AR_TRY(crew_each(trace, config->jobs, out->count, search_single, count_done, self, error));
-    search_same(self);
-    AR_TRY(crew_each(trace, config->jobs, out->count, search_pair, count_done, self, error));
-    drop_same(out);
+    for (size_t i = 0; i < self->out->tried; i++) {
+        const struct advise_row *row = &self->out->rows[i];
+        self->single_fits |= row->candidate.own && !candidate_is_pair(&row->candidate) &&
+                             advise_fits(row) == ADVISE_FITS;
+    }
+    AR_TRY(run_round(self, search_single, error));
+    copy_equal(self);
+    return run_round(self, search_pair, error);
+}
+
+static void finish_rows(struct advising *self)
+{
+    struct advise_result *out = self->out;
+    drop_repeated_text(out);
     out->all_tried = true;
     for (size_t i = 0; i < out->tried; i++)
         out->all_tried &= !out->rows[i].listed || is_cheap(self, &out->rows[i]);
-    rank(config, out);
+    rank(self->config, out);
     write_settings(out);
     for (size_t i = 0; i < out->tried; i++) {
         struct advise_row *row = &out->rows[i];
         row->alone.event = prepared_event(&self->prepared, row->alone.event);
         row->at.event = prepared_event(&self->prepared, row->at.event);
     }
-    return AR_OK;
 }
 
 static void finish(struct advising *self)
@@ -701,7 +732,10 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
                           config->source->info.name);
     enum ar_status status = prepare(&self, error);
     AR_THEN(status, set_up(&self, error));
-    AR_THEN(status, try_all(&self, error));
+    AR_THEN(status, make_rows(&self, error));
+    AR_THEN(status, run_rounds(&self, error));
+    if (!status)
+        finish_rows(&self);
     finish(&self);
     if (status)
         advise_result_close(result);
@@ -787,79 +821,4 @@ const struct advise_row *advise_best(const struct advise_result *result)
             result->rows[i].at.slowdown <= least * 1.01)
             best = &result->rows[i];
     return best;
-}
-
-/* Requests are compared as a multiset of sizes. Workspaces of autotuning may be requested at any
- * place, and one more of them must not make all later requests look different. */
-
-struct sizes {
-    uint64_t *at;
-    size_t count, room;
-};
-
-static enum ar_status collect(struct trace_source *source, struct sizes *out,
-                              struct ar_error *error)
-{
-    struct trace_cursor cursor = {.source = source};
-    enum ar_status status = trace_rewind(source, error);
-    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
-        if (trace_requests(event) && !AR_ARRAY_ADD(out->at, out->count, out->room, event->value))
-            status = ar_no_memory(error, "%zu sizes", out->count);
-    if (!status && out->count)
-        ar_array_sort(out->at, out->count);
-    return status;
-}
-
-static enum ar_status compare_requests(struct trace_source *from, struct trace_source *to,
-                                       struct whatif *out, struct ar_error *error)
-{
-    struct sizes a = {0}, b = {0};
-    enum ar_status status = collect(from, &a, error);
-    AR_THEN(status, collect(to, &b, error));
-    size_t i = 0, j = 0;
-    while (!status && (i < a.count || j < b.count)) {
-        if (j == b.count || (i < a.count && a.at[i] < b.at[j])) {
-            out->only_from++;
-            i++;
-        } else if (i == a.count || b.at[j] < a.at[i]) {
-            out->only_to++;
-            j++;
-        } else {
-            i++;
-            j++;
-        }
-    }
-    out->requests_from = a.count;
-    out->requests_to = b.count;
-    free(a.at);
-    free(b.at);
-    return status;
-}
-
-/* Finds the peak of the other recording and whether it completed. */
-static enum ar_status read_outcome(const struct advise_config *config, struct trace_source *to,
-                                   struct whatif *out, struct ar_error *error)
-{
-    AR_CLOSED(ar_spec_close) struct ar_spec policy = {0};
-    AR_CLOSED(fidelity_result_close) struct fidelity_result compared = {0};
-    struct prepared other;
-    AR_TRY(ar_spec_parse(out->spec, &policy, error));
-    const struct fidelity fidelity = {.policy = &policy, .source = to, .seed = config->seed};
-    AR_TRY(fidelity_run(&fidelity, &compared, error));
-    out->has_peak = true;
-    out->recorded_peak_reserved_bytes = compared.recorded_peak_reserved_bytes;
-    AR_TRY(prepare_trace(to, NULL, 0, &other, error));
-    out->recorded_passed = to->info.complete && !other.has_failed_request;
-    trace_close(other.trace);
-    return AR_OK;
-}
-
-enum ar_status whatif_predict(const struct advise_config *config, struct trace_source *to,
-                              struct whatif *out, struct ar_error *error)
-{
-    memset(out, 0, sizeof *out);
-    AR_TRY(fidelity_default_spec(&to->info, out->spec, sizeof out->spec, error));
-    AR_TRY(compare_requests(config->source, to, out, error));
-    AR_TRY(read_outcome(config, to, out, error));
-    return advise_predict(config, out->spec, 0, &out->predicted, error);
 }

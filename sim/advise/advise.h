@@ -9,7 +9,8 @@
  * 3. Each candidate is replayed with all of the card, for its peaks, and at the capacity in
  *    question, for fit and slowdown. Then trial_safe searches for the lowest capacity above which
  *    all tried capacities pass. These trials replay the trace in fewer events (trial.h). A pair is
- *    searched only if it passes with 1 % less memory than the better of its halves.
+ *    searched only if it passes with 1 % less memory than the better of its halves, or if no single
+ *    setting fits.
  * 4. The framework's settings and the other policies are each ranked by that capacity. Candidates
  *    that take more than twice the time come last. Those that differ by no more than the
  *    uncertainty have the same rank. Within a rank the defaults are first, and what takes much
@@ -61,7 +62,7 @@ struct pressure {
  * releases by the program. `compared` is the comparison without a limit and becomes the one with
  * it. */
 enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
-                             struct fidelity_result *held, struct pressure *out,
+                             struct fidelity_result *compared, struct pressure *out,
                              struct ar_error *error);
 
 /* Tries (autotuning): before the first product or convolution of a kind, a library requests the
@@ -69,8 +70,7 @@ enum ar_status pressure_find(struct trace_source *source, const char *text, uint
  * such a request fails, the library continues without that algorithm. If all of them were served,
  * only their order distinguishes them from requests that the program needs. */
 struct tries {
-    struct trace_source
-        *trace; /* the trace with these requests as probes, which may fail; NULL: there are none */
+    struct trace_source *trace; /* with these requests as probes, which may fail; NULL: none */
     uint64_t count, most_bytes; /* the number of tries; the largest */
 };
 
@@ -147,13 +147,12 @@ struct advise_config {
     void *tried_argument;
 };
 
-/* Where the capacity in question is from; the first that is known. */
+/* Where the capacity in question is from; capacity_of (advise.c) has the order. */
 enum advise_capacity_from {
     ADVISE_FROM_CONFIG,   /* the caller, or the profile that the device names */
     ADVISE_FROM_LIMIT,    /* the recorded limit of the program */
     ADVISE_FROM_DRIVER,   /* free bytes at a failed request (recorded_card.h) */
-    ADVISE_FROM_PRESSURE, /* a limit that explains the releases; before FROM_DRIVER if the card was
-                             not full */
+    ADVISE_FROM_PRESSURE, /* a limit that explains the releases */
     ADVISE_FROM_TOTAL,    /* the recorded memory of the card, for a process */
     ADVISE_FROM_NAME,     /* the profile of the recorded card */
     ADVISE_FROM_DEFAULT   /* the default profile: the card is not known */
@@ -199,8 +198,8 @@ struct advise_result {
     bool has_failed_request;
     bool has_outside;                    /* the recording has memory outside of its allocator */
     uint64_t failed_event, failed_bytes; /* of that request */
-    uint64_t tries,
-        tries_most_bytes;    /* requests with which a library tries algorithms; the largest */
+    /* Requests with which a library tries algorithms; the largest. */
+    uint64_t tries, tries_most_bytes;
     struct holders peak;     /* the live blocks at the live peak */
     struct holders step;     /* the same within the completed steps */
     struct advise_row *rows; /* the listed ones first, ranked, own before others */
@@ -238,7 +237,7 @@ uint64_t advise_uncertain_bytes(const struct advise_result *result, uint64_t byt
 const struct advise_row *advise_given(const struct advise_result *result);
 
 /* Whether another setting of the same allocator does exactly what was recorded. */
-bool advise_is_same(const struct advise_row *row, const struct advise_row *given);
+bool advise_does_as_recorded(const struct advise_row *row, const struct advise_row *given);
 
 /* The row to advise, among those of the recorder's framework that fit: the recorded setting; else,
  * of the single settings whose slowdown at the capacity in question is within 1 % of the least, the

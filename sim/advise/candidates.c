@@ -275,6 +275,9 @@ static unsigned keys_of(const char *spec)
     return keys;
 }
 
+#define ORDERS 64u /* more than a table has settings */
+_Static_assert(sizeof torch_settings / sizeof *torch_settings < ORDERS, "the longest table");
+
 /* The place of a setting in its table, and that of the first one of its group; from 1. */
 static unsigned order_of(const struct setting *settings, const struct setting *setting, bool group)
 {
@@ -333,8 +336,9 @@ static enum ar_status add_pairs(struct candidates *list, const struct setting *s
             struct candidate *candidate = add(list, spec, error);
             AR_TRY_HOST(candidate);
             memcpy(candidate->half, halves, sizeof halves);
-            candidate->key_order = 64 * order_of(settings, a, true) + order_of(settings, b, true);
-            candidate->order = 64 * order_of(settings, a, false) + order_of(settings, b, false);
+            candidate->key_order =
+                ORDERS * order_of(settings, a, true) + order_of(settings, b, true);
+            candidate->order = ORDERS * order_of(settings, a, false) + order_of(settings, b, false);
         }
     return AR_OK;
 }
@@ -418,6 +422,11 @@ struct torch_release candidate_needs(const char *setting)
 bool candidate_is_pair(const struct candidate *self)
 {
     return self->half[0] || self->half[1];
+}
+
+bool candidate_is_other_allocator(const struct candidate *self)
+{
+    return self->text[0] && self->keys == 0 && !self->given;
 }
 
 void candidates_close(struct candidates *self)

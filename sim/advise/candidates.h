@@ -43,6 +43,8 @@ enum ar_status candidates_list(const char *recorder, const char *given, bool oth
 void candidates_close(struct candidates *self);
 
 bool candidate_is_pair(const struct candidate *self);
+/* Whether it replaces the framework's allocator instead of setting it. */
+bool candidate_is_other_allocator(const struct candidate *self);
 
 /* Writes the text that a user sets in that release of PyTorch ({0, 0}: not known). `setting`: the
  * text of the policy itself, or "". A fraction of the card is a call, not a key, if the release may

@@ -175,8 +175,8 @@ static enum ar_status run_once(const struct trial_setup *setup, struct trace_sou
     return status;
 }
 
-/* The same; a policy that exceeds its limit fails. Then its own count decides, which is measured only
- * if the card's is too high. */
+/* The same; a policy that exceeds its limit fails. If it does by the card's count, the run is made
+ * again with the policy's own, which decides. */
 static enum ar_status run(const struct trial_setup *setup, struct trace_source *trace,
                           const char *policy, uint64_t capacity_bytes, struct manner *manner,
                           struct trial *out, struct ar_error *error)

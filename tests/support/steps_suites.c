@@ -97,8 +97,8 @@ static size_t counted_before(const struct advise_result *result, const struct ad
     const struct advise_row *given = advise_given(result);
     size_t count = 0;
     for (const struct advise_row *other = result->rows; other < row; other++)
-        count +=
-            other->candidate.own == row->candidate.own && (!given || !advise_is_same(other, given));
+        count += other->candidate.own == row->candidate.own &&
+                 (!given || !advise_does_as_recorded(other, given));
     return count;
 }
 
