@@ -176,9 +176,10 @@ TRACE_TEST(wrong_flags_are_of_their_event)
         uint8_t flags;
         const char *format;
     } cases[] = {
-        {"!,limit,5", TRACE_CHANGE, "4 on `!,settings,..` and `!,limit,..` |"},
-        {"!,settings,a:1", TRACE_CHANGE, "4 on `!,settings,..` and `!,limit,..` |"},
+        {"!,limit,5", TRACE_CHANGE, "4 on `!,settings,..` and `!,limit,..`"},
+        {"!,settings,a:1", TRACE_CHANGE, "4 on `!,settings,..` and `!,limit,..`"},
         {"m,step", TRACE_STEP, "; 2 on `m,step`"},
+        {"!,driver,took,5", TRACE_DRIVER, "; 8 on `!,driver,..` |"},
     };
     struct trace_rig *rig = *state;
     FREED char *format = trace_rig_read("workloads/trace/FORMAT.md", &(size_t){0});
