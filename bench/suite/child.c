@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "allocators/base/fnv.h"
 #include "bench/machine/crash.h"
 #include "sim/replay/timing.h"
 
@@ -25,18 +26,10 @@ struct message_head {
     uint64_t check; /* of all that follows */
 };
 
-uint64_t fnv_add(uint64_t hash, const void *bytes, size_t count)
-{
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static uint64_t check_of(const void *text, size_t text_bytes, const void *payload,
                          size_t payload_bytes)
 {
-    return fnv_add(fnv_add(FNV_SEED, text, text_bytes), payload, payload_bytes);
+    return ar_fnv64(ar_fnv64(AR_FNV64_SEED, text, text_bytes), payload, payload_bytes);
 }
 
 bool file_write_all(int file, const void *bytes, size_t count)

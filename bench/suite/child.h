@@ -61,9 +61,5 @@ void child_close(struct child *self);
 enum ar_status child_run(struct child *self, child_work *work, void *argument, uint64_t limit_s,
                          struct child_answer *answer, struct ar_error *error);
 
-/* FNV-1a of 64 bits: the check sum of messages and of the journal. Begin with FNV_SEED. */
-#define FNV_SEED UINT64_C(0xcbf29ce484222325)
-uint64_t fnv_add(uint64_t hash, const void *bytes, size_t count);
-
 /* Writes all bytes. False: errno says why. */
 bool file_write_all(int file, const void *bytes, size_t count);

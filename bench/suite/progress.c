@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
 #include "bench/suite/child.h"
 #include "sim/replay/timing.h"
@@ -79,8 +80,8 @@ struct record_head {
 /* Of all of a record, from a start that is not 0: zeros after a power failure are no record. */
 static uint64_t check_of(const struct record_head *head, const void *payload)
 {
-    return fnv_add(fnv_add(FNV_SEED, head, offsetof(struct record_head, check)), payload,
-                   head->bytes);
+    return ar_fnv64(ar_fnv64(AR_FNV64_SEED, head, offsetof(struct record_head, check)), payload,
+                    head->bytes);
 }
 
 uint64_t journal_add_file(uint64_t hash, const char *path)
@@ -88,7 +89,7 @@ uint64_t journal_add_file(uint64_t hash, const char *path)
     char bytes[65536];
     FILE *file = fopen(path, "re");
     for (size_t count; file && (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        hash = fnv_add(hash, bytes, count);
+        hash = ar_fnv64(hash, bytes, count);
     if (file)
         fclose(file);
     return hash;
@@ -96,7 +97,7 @@ uint64_t journal_add_file(uint64_t hash, const char *path)
 
 uint64_t journal_key(void)
 {
-    return journal_add_file(FNV_SEED, "/proc/self/exe");
+    return journal_add_file(AR_FNV64_SEED, "/proc/self/exe");
 }
 
 static bool read_all(int file, void *bytes, size_t count)

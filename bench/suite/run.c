@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/fnv.h"
 #include "bench/report/run_output.h"
 #include "workloads/workload.h"
 
@@ -341,7 +342,7 @@ static enum ar_status run_receive(const struct run_job *job, const struct child_
 
 static uint64_t add_text(uint64_t hash, const char *text)
 {
-    return fnv_add(hash, text, strlen(text) + 1);
+    return ar_fnv64(hash, text, strlen(text) + 1);
 }
 
 /* The spec of a policy; of one in a shared object the file too. */
@@ -362,7 +363,7 @@ static uint64_t key_of(const struct plan *plan)
         suite->frees, suite->host,   suite->measure, suite->seed,     suite->stop_on_failure,
         suite->time,  suite->verify, suite->isolate, plan->run_count, suite->output != NULL};
     uint64_t hash = journal_key();
-    hash = fnv_add(hash, how, sizeof how);
+    hash = ar_fnv64(hash, how, sizeof how);
     for (size_t i = 0; i < plan->policy_count; i++)
         hash = add_policy(hash, plan->policies[i].text);
     if (suite->pinned)
@@ -370,7 +371,7 @@ static uint64_t key_of(const struct plan *plan)
     for (size_t i = 0; i < plan->workload_count; i++) {
         const struct plan_workload *workload = &plan->workloads[i];
         hash = add_text(hash, workload->text);
-        hash = fnv_add(hash, workload->info.sha256, sizeof workload->info.sha256);
+        hash = ar_fnv64(hash, workload->info.sha256, sizeof workload->info.sha256);
     }
     for (size_t i = 0; i < plan->device_texts.count; i++)
         hash = add_text(hash, plan->device_texts.items[i]);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "bench/report/sentence.h"
@@ -724,12 +725,12 @@ void scenario_remove(struct scenario *self, enum scenario_list list, size_t plac
 
 static uint64_t add_text(uint64_t hash, const char *text)
 {
-    return fnv_add(hash, text, strlen(text) + 1);
+    return ar_fnv64(hash, text, strlen(text) + 1);
 }
 
 uint64_t scenario_hash(const struct scenario *self)
 {
-    uint64_t hash = fnv_add(FNV_SEED, &self->cycles, sizeof self->cycles);
+    uint64_t hash = ar_fnv64(AR_FNV64_SEED, &self->cycles, sizeof self->cycles);
     for (size_t i = 0; i < self->section_count; i++) {
         const struct scenario_section *section = &self->sections[i];
         hash = add_text(add_text(hash, section->kind), section->name);

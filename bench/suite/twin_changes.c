@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/machine/environment.h"
@@ -486,7 +487,7 @@ static uint64_t add_files(uint64_t key, const char *value)
 static uint64_t key_of(const struct scenario *text)
 {
     uint64_t program = journal_key(), content = scenario_hash(text);
-    uint64_t key = fnv_add(program, &content, sizeof content);
+    uint64_t key = ar_fnv64(program, &content, sizeof content);
     for (size_t i = 0; i < text->section_count; i++)
         for (size_t k = 0; k < text->sections[i].key_count; k++)
             key = add_files(key, text->sections[i].keys[k].value);
@@ -564,7 +565,7 @@ struct batch {
 static uint64_t run_of(const struct twin_trial *trial)
 {
     uint64_t hash = scenario_hash(trial->text), part = trial->cache_part;
-    return fnv_add(hash, &part, sizeof part);
+    return ar_fnv64(hash, &part, sizeof part);
 }
 
 static const struct twin_outcome_record *find_done(const struct twin_trials *self, uint64_t run)

@@ -167,8 +167,7 @@ static enum ar_status read_tables(struct binary_trace *trace, struct ar_error *e
     enum ar_status (*const takes[])(struct binary_trace *, const char *, size_t,
                                     struct ar_error *) = {take_head, take_keys, take_text};
     const uint64_t sizes[] = {h->head_bytes, h->key_bytes, h->text_bytes};
-    uint64_t sum =
-        binary_checksum(BINARY_CHECKSUM_START, h, offsetof(struct binary_header, checksum));
+    uint64_t sum = ar_fnv64(AR_FNV64_SEED, h, offsetof(struct binary_header, checksum));
     uint64_t at = sizeof *h;
     for (unsigned i = 0; i < 3; i++) {
         if (sizes[i] > UINT64_C(1) << 40)
@@ -176,7 +175,7 @@ static enum ar_status read_tables(struct binary_trace *trace, struct ar_error *e
         AR_FREED char *table = NULL;
         AR_TRY(read_table(trace, sizes[i], &table, error));
         at += sizes[i];
-        if (i == 0 && binary_checksum(sum, table, (size_t)sizes[0]) != h->checksum)
+        if (i == 0 && ar_fnv64(sum, table, (size_t)sizes[0]) != h->checksum)
             return damaged(trace, "its header does not match its checksum", error);
         if (each_line(trace, table, sizes[i], takes[i], error))
             return ar_error_prefix(error, AR_FORMAT, "%s: in its tables", path_of(trace));

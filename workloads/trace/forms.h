@@ -2,6 +2,7 @@
  * form, which FORMAT.md has byte by byte, and the lines of the text form. */
 #pragma once
 
+#include "allocators/base/fnv.h"
 #include "workloads/trace/tables.h"
 
 #define BINARY_MAGIC                                                                               \
@@ -45,24 +46,14 @@ struct binary_header {
 
 _Static_assert(sizeof(struct binary_header) == 256, "the header is 256 bytes, without gaps");
 
-static inline uint64_t binary_checksum(uint64_t sum, const void *bytes, size_t count)
-{
-    const uint8_t *at = (const uint8_t *)bytes;
-    for (size_t i = 0; i < count; i++)
-        sum = (sum ^ at[i]) * UINT64_C(0x100000001b3);
-    return sum;
-}
-
-#define BINARY_CHECKSUM_START UINT64_C(0xcbf29ce484222325)
-
 /* ---- lines (text.c) ---- */
 
 /* The parts of a line that are not in the event; NULL or empty if there are none. */
 struct trace_line_parts {
     const char *keys; /* canonical */
     const char *text; /* of a label or note */
-    uint32_t
-        block_stream; /* of the block of a free request: not written if the event's is the same */
+    /* Of the block of a free request, whose own stream is written only if it is another one. */
+    uint32_t block_stream;
 };
 
 /* Writes the canonical line with its newline; returns its length, whatever the room, as

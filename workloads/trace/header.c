@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
 #include "allocators/base/utf8.h"
 #include "workloads/trace/source.h"
@@ -12,15 +13,6 @@
 /* ---- names ---- */
 
 #define MARK_BYTES 9 /* ~ and eight digits */
-
-/* FNV-1a, 32 bits (G. Fowler, L. C. Noll, P. Vo). */
-static uint32_t hash_of(const char *text, size_t length)
-{
-    uint32_t hash = UINT32_C(0x811c9dc5);
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT32_C(0x01000193);
-    return hash;
-}
 
 void trace_name_put(char *name, size_t room, const char *text, size_t length)
 {
@@ -33,7 +25,7 @@ void trace_name_put(char *name, size_t room, const char *text, size_t length)
     while (kept && ((unsigned char)text[kept] & 0xc0) == 0x80) /* no part of a character */
         kept--;
     memcpy(name, text, kept);
-    (void)snprintf(name + kept, room - kept, "~%08" PRIx32, hash_of(text, length));
+    (void)snprintf(name + kept, room - kept, "~%08" PRIx32, ar_fnv32(text, length));
 }
 
 void trace_name_from_path(const char *path, char *name, size_t room)

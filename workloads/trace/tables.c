@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
 
 /* ---- a pool of texts ---- */
@@ -16,14 +17,6 @@
 /* A pool of texts by index. The bytes are in chunks that never move; a hash table with linear
  * probing, at most half full, finds a text by its FNV-1a hash. */
 enum { CHUNK_BYTES = 1 << 16 };
-
-static uint32_t hash_of(const char *text, size_t length)
-{
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-    return hash;
-}
 
 void texts_close(struct texts *texts)
 {
@@ -53,7 +46,7 @@ static bool find(const struct texts *texts, const char *text, size_t length, uin
 bool texts_find(const struct texts *texts, const char *text, size_t length, uint32_t *index)
 {
     size_t bucket;
-    if (!texts->bucket_count || !find(texts, text, length, hash_of(text, length), &bucket))
+    if (!texts->bucket_count || !find(texts, text, length, ar_fnv32(text, length), &bucket))
         return false;
     *index = texts->buckets[bucket] - 1;
     return true;
@@ -107,7 +100,7 @@ static char *room_for(struct texts *texts, size_t bytes)
 enum ar_status texts_intern(struct texts *texts, const char *text, size_t length, uint32_t *index,
                             struct ar_error *error)
 {
-    uint32_t hash = hash_of(text, length);
+    uint32_t hash = ar_fnv32(text, length);
     size_t bucket = 0;
     if (texts->count && find(texts, text, length, hash, &bucket)) {
         *index = texts->buckets[bucket] - 1;

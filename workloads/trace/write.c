@@ -140,9 +140,8 @@ static enum ar_status write_binary_head(struct writer *writer, const char *head,
     static const char padding[BINARY_ALIGN];
     struct binary_header h;
     fill_header(writer, head_bytes, &h);
-    h.checksum = binary_checksum(
-        binary_checksum(BINARY_CHECKSUM_START, &h, offsetof(struct binary_header, checksum)), head,
-        head_bytes);
+    h.checksum = ar_fnv64(ar_fnv64(AR_FNV64_SEED, &h, offsetof(struct binary_header, checksum)),
+                          head, head_bytes);
     uint64_t end = sizeof h + h.head_bytes + h.key_bytes + h.text_bytes;
     AR_TRY(trace_output_write(writer->output, &h, sizeof h, error));
     AR_TRY(trace_output_write(writer->output, head, head_bytes, error));
