@@ -2,9 +2,7 @@
  * describes. tables.h stores them unchanged, as unknown keys; the functions here read and write
  * them. The device that runs them defines the operations and types.
  *
- * A block is named by its id, or `~N`, counted back from the latest request: ~1 is the latest. A
- * program that repeats its steps then repeats its keys as well, so that there are few sets of
- * keys. */
+ * A block is named by its id, or `~N`, counted back from the latest request: ~1 is the latest. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* A source made from other sources, with the two passes of the text reader: the first checks and
- * counts, later ones only give slots. */
+/* A source made from other sources, with the two passes of the text reader: the first counts and
+ * hashes; later ones do not hash. */
 #include "workloads/trace/rewrite.h"
 
 #include "allocators/base/array.h"

@@ -8,34 +8,36 @@
 #include "workloads/trace/header.h"
 
 /* The description of a trace. File readers read and check the whole file when they are opened, so
- * all fields are set then. A generator sets the fields marked "all" at once, and the counts when it
- * has reached its end (it then sets `counted`). */
+ * all fields are set then. A generator sets the first part, and the counts when it has reached its
+ * end (it then sets `counted`). */
 struct trace_info {
-    char name[128];    /* all: the name in tables: "gpt2_train", "random:seed=3" */
-    char recorder[64]; /* all: "" if it is not a recording */
-    char conf[512];    /* all: the settings of the recorded allocator, in its own syntax */
+    /* Known when the source is opened: */
+    char name[128];    /* in tables: "gpt2_train", "random:seed=3" */
+    char recorder[64]; /* "" if it is not a recording */
+    char conf[512];    /* the settings of the recorded allocator, in its own syntax */
     char card[128];
-    char format[16];         /* all: text binary csv oracle generator */
+    char format[16];         /* text binary csv oracle generator */
     uint64_t limit_bytes;    /* of the recorded allocator; 0: none */
     uint64_t capacity_bytes; /* of the recorded card; 0: unknown */
-    bool complete;           /* all: false if the program died */
-    bool adaptive; /* all: requests depend on what is served (trace_answer); spans of one event */
+    bool complete;           /* false if the program died */
+    bool adaptive;  /* requests depend on what is served (trace_answer); spans of one event */
+    uint32_t slots; /* the maximum number of blocks at once; of a generator a bound, or 0: unknown,
+                         the caller's array must grow */
+    uint32_t streams; /* 1 + the highest stream ordinal */
+    bool has_times;   /* t events, or recorded times */
+    /* Known if `counted`, but for what a generator says before: */
     bool counted;
     uint64_t events, allocs, probes, frees, kernels;
     uint64_t steps; /* also of the generator `learned` before it is counted */
     uint64_t zero_allocs;
     uint64_t peak_live_bytes; /* requested bytes, from the request to the free request */
     uint64_t allocated_bytes; /* the sum of all requests */
-    uint32_t slots;        /* all: the maximum number of blocks at once; of a generator a bound, or
-                                 0: unknown, the caller's array must grow */
-    uint32_t streams;      /* all: 1 + the highest stream ordinal */
-    bool has_uses;         /* u events */
-    bool one_block_stream; /* counted: all requests, uses and free requests are on one stream */
-    bool has_split_frees;  /* some frees complete later than they are requested */
-    bool has_times;        /* all: t events, or recorded times */
-    uint64_t gpus;      /* counted: a bit for each GPU that has requests, by its number below 64 */
-    bool has_far_gpu;   /* counted: there are requests of a GPU with a number from 64 up */
-    uint8_t sha256[32]; /* of the records, labels and keys: the same for text and binary */
+    bool has_uses;            /* u events */
+    bool one_block_stream;    /* all requests, uses and free requests are on one stream */
+    bool has_split_frees;     /* some frees complete later than they are requested */
+    uint64_t gpus;            /* a bit for each GPU that has requests, by its number below 64 */
+    bool has_far_gpu;         /* there are requests of a GPU with a number from 64 up */
+    uint8_t sha256[32];       /* of the records, labels and keys: the same for text and binary */
 };
 
 /* Whether requests, uses or free requests are on several streams, or may be. */
@@ -72,8 +74,7 @@ struct trace_source_ops {
 struct trace_source {
     const struct trace_source_ops *ops;
     struct trace_info info;
-    const struct trace_tables
-        *tables;               /* workloads/trace/tables.h; NULL: of `over`, or by the ops */
+    const struct trace_tables *tables; /* NULL: those of `over`, or by the ops */
     struct trace_source *over; /* passes on the events of this source, which has keys and texts */
     struct import_report *report; /* of the reader of a foreign file; freed at close; or NULL */
     struct trace_stats stats;     /* of a recording: the final statistics of its allocator */
