@@ -70,10 +70,14 @@ static __attribute__((noinline)) void ask_for_room(const struct ar_policy *polic
     ops->stats(policy, &stats);
     room->largest_free_block_bytes = stats.largest_free_block_bytes;
     room->stranded_by_stream_bytes = stats.stranded_by_stream_bytes;
+    if (ops->servable) {
+        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
+            room->servable_bytes[effort] = ops->servable(policy, (enum ar_policy_effort)effort);
+        return;
+    }
+#pragma GCC unroll 4
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
-        room->servable_bytes[effort] = ops->servable
-                                           ? ops->servable(policy, (enum ar_policy_effort)effort)
-                                           : stats.largest_free_block_bytes;
+        room->servable_bytes[effort] = stats.largest_free_block_bytes;
 }
 
 static inline void read_room(const struct ar_policy *policy, struct ar_policy_room *room)
