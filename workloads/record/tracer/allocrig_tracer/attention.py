@@ -51,6 +51,8 @@ def cudnn_serves(query, key, value, mask, dropout, gqa, sm):
         return False
     if torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled():
         return False
+    if mask is not None and mask.requires_grad and torch.is_grad_enabled():  # it has no gradient of a bias
+        return False
     if key.shape[2] == 1 or ((dropout or release() < (2, 9)) and query.shape[2] == 1):
         return False
     if release() >= (2, 12) and dropout * 16 != math.floor(dropout * 16):

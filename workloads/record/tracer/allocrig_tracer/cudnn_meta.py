@@ -130,6 +130,33 @@ def elementwise(make, gradient, *rest):
     return make(gradient.shape, strides=strides)
 
 
+def of_single_pixels(fake, func, fakes, out):
+    """Images of one position are in plain order and in channels last at once. TensorIterator takes plain order for an
+    elementwise operator (fast_set_up), FakeTensor the other; which it is decides if a convolution copies a gradient."""
+    if torch.Tag.pointwise not in func.tags or not isinstance(out, FakeTensor) or out.dim() not in (4, 5):
+        return out
+    plain = torch.Size(out.shape[2:]).numel() == 1 and not any(t is out for t in fakes)
+    if plain and all(t.is_contiguous() and t.shape == out.shape for t in fakes):
+        return Maker(fake, out)(out.shape)
+    return out
+
+
+VIEWS = aten.view.default, aten._unsafe_view.default, aten._reshape_alias.default
+
+
+def of_view(fake, func, args, out):
+    """The strides of a view as C++ has them: FakeTensor gives others to dimensions of one element, and whether a product
+    folds its dimensions depends on them."""
+    if func not in VIEWS or not isinstance(out, FakeTensor) or 1 not in (*args[0].shape, *out.shape) or not out.numel():
+        return out
+    with torch._C._DisableTorchDispatch():
+        strides = torch.empty_strided(args[0].shape, args[0].stride(), device="meta").view(out.shape).stride()
+    if strides == out.stride():
+        return out
+    with fake:
+        return aten.as_strided.default(args[0], out.shape, strides, args[0].storage_offset())
+
+
 def log_softmax_backward(make, gradient, output, dim, dtype):
     return make(gradient.shape, dtype=dtype)
 

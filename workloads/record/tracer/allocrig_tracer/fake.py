@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from . import host_random, kernel_times, kernels, sparse, values
+from . import cudnn_meta, host_random, kernel_times, kernels, sparse, values
 from . import shapes as shapes_of
 from .kernels_shape import dense as is_dense
 
@@ -386,6 +386,8 @@ class CardMode(TorchDispatchMode):
             try:
                 with self.fake:
                     out = func(*shapes[0], **shapes[1])
+                out = cudnn_meta.of_single_pixels(self.fake, func, fakes, out)
+                out = cudnn_meta.of_view(self.fake, func, args, out)
             except Exception as error:  # noqa: BLE001  it is raised again unless a shape function is missing
                 if shapes_of.is_missing(error) and shapes_of.calls_others(func):
                     with self:

@@ -8,6 +8,8 @@ are fits (exact in all rows measured). Backward: a float32 accumulator of the qu
 row sums, 256 bytes, and the gradients of expanded keys and values. Forward: 256 bytes; for a single
 query the keys are split over the multiprocessors, with a partial result of each part.
 """
+import math
+
 from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, dtype_of, item_bytes,
                             round_up, strides_of)
 
@@ -125,7 +127,10 @@ def efficient_backward(args, kwargs, outs, ctx):
     grad, query, key, value = args[0], args[1], args[2], args[3]
     steps = Steps()
     copy = None if swapped(grad) else steps.take(bytes_of(grad))
-    steps.out(0).out(1).out(2).out(3)
+    steps.out(0).out(1).out(2)
+    if len(outs) > 3 and outs[3] is not None:  # the bias's: rows have a multiple of 16 numbers
+        *most, last = [int(s) for s in outs[3].shape]
+        steps.out(3, math.prod(most) * -(-last // 16) * 16 * item_bytes(outs[3]))
     batch, heads, length, width = [int(s) for s in query.shape]
     rows = batch * heads * length * 4
     if dtype_of(query) in HALF:

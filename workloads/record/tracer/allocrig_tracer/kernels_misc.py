@@ -98,13 +98,24 @@ def loss(place, temporaries, keeps):
     return rule
 
 
+def with_targets(place):
+    """native/cuda/Loss.cu: targets with gaps are copied."""
+    def rule(args, kwargs, outs, ctx):
+        steps = Steps()
+        for index in range(len(outs)):
+            steps.out(index)
+        return steps if contiguous(args[place]) else steps.spend(bytes_of(args[place]))
+    return rule
+
+
 def bce_logits(args, kwargs, outs, ctx):
     """With weights of the positive class, two tensors more."""
-    weights = argument(args, kwargs, 3, "pos_weight")
+    weights, size, steps = argument(args, kwargs, 3, "pos_weight"), broadcast_bytes(args), Steps()
     if weights is None:
-        return loss(4, 2, False)(args, kwargs, outs, ctx)
-    size = broadcast_bytes(args)
-    steps = Steps()
+        if int(argument(args, kwargs, 4, "reduction", 1)):
+            return loss(4, 2, False)(args, kwargs, outs, ctx)
+        first = steps.take(size)
+        return steps.out(0).give(first)
     first = steps.take(size)
     less, scaled = steps.take(bytes_of(weights)), steps.take(size)
     steps.give(less, scaled)
@@ -325,6 +336,7 @@ RULES = {
     "aten.isinf.default": isinf, "aten.normal.Tensor_Tensor": normal_of_tensors,
     "aten._efficientzerotensor.default": no_memory,
     "aten.native_dropout.default": order(1, 0), "aten.nll_loss2d_forward.default": order(1, 0),
+    "aten.nll_loss_forward.default": with_targets(1), "aten.nll_loss_backward.default": with_targets(2),
     "aten._thnn_fused_lstm_cell.default": order(2, 0, 1),
     "aten._thnn_fused_gru_cell.default": order(1, 0),
     "aten.mse_loss.default": loss(2, 1, True), "aten.smooth_l1_loss.default": loss(2, 1, True),

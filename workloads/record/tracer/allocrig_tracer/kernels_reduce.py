@@ -250,6 +250,20 @@ def sum_like(place_dim, place_dtype):
     return rule
 
 
+def cell_backward(gates):
+    """native/cuda/RNN.cu: the gradients of the biases, behind the others, are sums of those of the first gates."""
+    def rule(args, kwargs, outs, ctx):
+        steps = Steps()
+        for index, out in enumerate(outs):
+            if out is not None:
+                steps.out(index)
+                if index > gates:
+                    name = dtype_of(out)
+                    reduce(steps, outs[0], (0,), accumulator_bytes(name), ctx, name, out_item=item_bytes(name))
+        return steps
+    return rule
+
+
 def with_bytes(accumulator, place_dim=1, vt0=4, outputs=1, in_output=False):
     """A reduction whose accumulator has the bytes that accumulator(dtype) says; in_output: it can be
     kept in the output."""
@@ -341,6 +355,8 @@ def two(name):
 RULES = {
     "aten.sum.default": sum_like(None, 1), "aten.sum.dim_IntList": sum_like(1, 3),
     "aten.mean.default": sum_like(None, 1), "aten.mean.dim": sum_like(1, 3),
+    "aten._thnn_fused_gru_cell_backward.default": cell_backward(2),
+    "aten._thnn_fused_lstm_cell_backward_impl.default": cell_backward(1),
     "aten.nansum.default": sum_like(1, 3), "aten.prod.default": sum_like(None, 1),
     "aten.prod.dim_int": sum_like(1, 3),
     "aten.max.default": with_bytes(itself, None), "aten.min.default": with_bytes(itself, None),

@@ -1,7 +1,7 @@
 """Values of small tensors, and the operators whose results depend on them.
 
 A fake tensor has no data, but sizes of a program can depend on data: masks, routes of experts, sampled tokens. A small
-tensor of integers or booleans (and a tiny one of any type) therefore keeps a real copy on the CPU, as far as it follows
+tensor of integers or booleans (and a smaller one of any type, as a mask that is added) therefore keeps a real copy on the CPU, as far as it follows
 from known values. Where a value comes from one that is not known, such as the argmax of activations, it is drawn from a
 generator with the tracer's seed. A narrow product of matrices, as the gate of a mixture of experts, is drawn from the
 normal distribution: the scale of the weights is that of their initialisation, activations have unit scale. Drawn values
@@ -15,7 +15,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 aten = torch.ops.aten
-MAX_INTEGERS, MAX_FLOATS = 1 << 23, 4096  # elements of a tensor whose value is kept
+MAX_INTEGERS, MAX_FLOATS = 1 << 23, 1 << 16  # elements of a tensor whose value is kept
+MAX_MASK = 1 << 25  # the same of truth values, and of masks made of them
 MAX_SAMPLE = 1 << 21  # elements of a tensor of any type that is random, or computed from such tensors alone
 MAX_HOST_SAMPLES = 1 << 28  # bytes of the values of random tensors on the CPU that have no data otherwise
 GATE_COLUMNS, GATE_ELEMENTS = 256, 1 << 18  # a product of matrices that may be a gate: its value is drawn
@@ -26,7 +27,7 @@ ORDINARY = object()  # what a special case returns if the operator is an ordinar
 def keeps(tensor):
     """Whether the value of a tensor is kept."""
     floating = tensor.dtype.is_floating_point or tensor.dtype.is_complex
-    return tensor.numel() <= (MAX_FLOATS if floating else MAX_INTEGERS)
+    return tensor.numel() <= (MAX_FLOATS if floating else MAX_MASK if tensor.dtype == torch.bool else MAX_INTEGERS)
 
 
 def value_of(tensor):
@@ -124,7 +125,8 @@ def follow(mode, func, args, kwargs, tensors, outs):
     def holds(t):
         if not isinstance(t, FakeTensor):
             return False
-        return keeps(t) or drawn and may_be_gate(t) or sample and t.numel() <= MAX_SAMPLE
+        mask = known and (is_view(func) or func.overloadpacket in MASKS) and t.numel() <= MAX_MASK
+        return keeps(t) or mask or drawn and may_be_gate(t) or sample and t.numel() <= MAX_SAMPLE
 
     if not changed and not any(holds(t) for t in outs):
         return
@@ -248,6 +250,7 @@ SETS_SCALE = {aten.uniform_.default, aten.normal_.default}
 COPIES = {aten._to_copy.default, aten.clone.default, aten.copy_.default}
 GATES = {aten.mm.default, aten.addmm.default}
 HEAVY = {*GATES, aten.bmm.default, aten.baddbmm.default, aten.convolution.default}  # not computed for large samples
+MASKS = {aten.where, aten.masked_fill}  # of known truth values: masks that are added, of which a row is used
 EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty, aten.new_empty_strided}
 KEEPS_INPUT = {aten._amp_foreach_non_finite_check_and_unscale_.default}
 NEVER_HOLLOW = {aten.scalar_tensor.default, aten.arange.default, aten.arange.start, aten.arange.start_step}
