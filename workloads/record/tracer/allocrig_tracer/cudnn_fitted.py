@@ -12,6 +12,7 @@ FORWARD, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_WEIGHT
 POWERS = (2, 4, 8, 16, 32, 64)
 FEW = 8  # in one wave, if there can be more parts: one for each so many steps, if that gives more
 LEAST = {"float32": 33, "float16": 17, "bfloat16": 17}
+SHORTEST = {"float32": 4, "float16": 2, "bfloat16": 2}  # steps of a part, if there are several waves
 
 
 def lines_of(name):
@@ -27,6 +28,11 @@ def linear(dtype, steps, split):
     """Parts of a long sum in one wave, or None."""
     parts = steps // LEAST[dtype]
     return min(parts, split) if min(parts, split) > FEW else None
+
+
+def most(dtype, steps, split):
+    """The most parts of a sum in several waves."""
+    return min(split, steps // SHORTEST[dtype])
 
 
 def cheapest(steps, split, doubling):
@@ -61,10 +67,11 @@ class Shares:
         elif limits is None:
             return None
         else:
-            parts = max((p for p, limit in limits.items() if p < split and steps >= limit), default=0)
+            largest = most(dtype, steps, split)
+            parts = max((p for p, limit in limits.items() if p < largest and steps >= limit), default=0)
             near = min(whole, key=lambda n: abs(math.log(n / split)), default=None)
             if near and steps >= whole[near] * (split / near):
-                parts = split
+                parts = largest
         return effective(steps, parts)
 
 

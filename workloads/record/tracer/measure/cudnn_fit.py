@@ -76,9 +76,10 @@ def fit_shares(source, paths, out):
                 kernels[fitted.kernel(s, knobs)][divided.single].append((divided.steps, divided.split, found[1]))
     for key, (several, single) in sorted(kernels.items()):
         def limit_of(parts, chosen):
-            return best_limit([(steps, found > 1 and found >= division.effective(steps, parts))
+            return best_limit([(steps, found > 1 and found >= division.effective(steps, fitted.most(key[0], steps, parts)))
                                for steps, _, found in chosen], 1)
-        limits = {p: limit_of(p, [v for v in several if v[1] > p]) for p in fitted.POWERS if any(v[2] >= p for v in several)}
+        limits = {p: limit_of(p, [v for v in several if fitted.most(key[0], *v[:2]) > p])
+                  for p in fitted.POWERS if any(v[2] >= p for v in several)}
         whole = {n: limit_of(n, [v for v in several if v[1] == n])
                  for n, count in sorted(collections.Counter(v[1] for v in several).items()) if count >= ENOUGH}
         out.write("\t".join([key[0], *map(str, key[1:]), str(len(several) + len(single)), doubling_of(key[0], single), *(
@@ -126,7 +127,7 @@ def preorder(tree, classes, names, node=0):
     if both[0] == both[1] and len(both[0]) == 1:  # the same answer
         yield both[0][0]
         return
-    yield f"{names[tree.feature[node]]}\t{tree.threshold[node]:g}"
+    yield f"{names[tree.feature[node]]}\t{tree.threshold[node]:.9g}"
     yield from both[0] + both[1]
 
 
