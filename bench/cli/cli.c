@@ -592,6 +592,9 @@ static enum ar_status by_name(const char *format, struct trace_output_choice *ou
         out->own.format = strcmp(format, names[0]) ? TRACE_FORMAT_BINARY : TRACE_FORMAT_TEXT;
         return AR_OK;
     }
+    if (strcmp(format, "csv") == 0)
+        return ar_invalid(error, "the format csv is read and not written; write text, or rmm for a "
+                                 "log with addresses");
     for (size_t i = 0; (writer = format_writer_at(i)) && count < NAMES_MOST; i++) {
         if (!strcmp(format, writer->name)) {
             out->writer = writer;

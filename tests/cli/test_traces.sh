@@ -49,6 +49,8 @@ if command -v script >/dev/null; then
 else
     echo "skip no_binary_to_a_terminal: script is not installed"
 fi
+refuses a_format_that_is_only_read 2 'the format csv is read and not written' \
+    convert "$tmp/piped.txt" "$tmp/x.csv" --format csv
 refuses minimize_to_standard_output 2 'cannot be written to standard output, which has other text' \
     minimize "$tmp/piped.txt" --until oom -p torch -o -
 refuses a_trace_from_standard_input 2 'a trace is not read from standard input; name a file' inspect -
