@@ -128,7 +128,7 @@ bool message_pattern_read(const struct message_text *text, const char *patterns,
 {
     size_t end;
     bool first = false;
-    for (const char *part = patterns; part; part = strchr(part, '&'), part += part != NULL)
+    for (const char *part = patterns; *part; part += strcspn(part, "&"), part += *part == '&')
         for (const char *pattern = part; pattern; pattern = message_pattern_next(pattern))
             if (message_pattern_find(text, pattern, from, to, shift, figures, &end) !=
                 MESSAGE_NOWHERE) {
