@@ -3,6 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool change_is_share(const char *unit, double old, double new)
+{
+    return strcmp(unit, "ratio") == 0 && old >= 0 && old <= 1 && new >= 0 && new <= 1;
+}
+
+enum change_place change_place(const char *figure, bool is_share)
+{
+    static const struct {
+        const char *figure;
+        enum change_place place;
+    } known[] = {{"outcome", CHANGE_OUTCOME},
+                 {"peak_physical_bytes", CHANGE_MEMORY},
+                 {"peak_reserved_bytes", CHANGE_MEMORY},
+                 {"slowdown", CHANGE_TIME}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].figure, figure) == 0)
+            return known[i].place;
+    return is_share ? CHANGE_SHARE : CHANGE_OTHER;
+}
+
 /* ---- groups --------------------------------------------------------------------------------- */
 
 /* Texts become numbers first, so that counting the rows of a candidate is one pass. */
@@ -58,6 +78,8 @@ static size_t most_frequent(struct grouping *self, size_t kind, enum text text, 
 
 static bool is_worse(const struct group_item *a, const struct group_item *b)
 {
+    if (a->place != b->place)
+        return a->place < b->place;
     return b->change >= 0 && (a->change < 0 || a->change > b->change);
 }
 
@@ -91,9 +113,25 @@ static void add_group(struct grouping *self, size_t kind, enum text by, size_t i
     self->out->folded += count;
 }
 
-/* Adds all groups of a kind, then its other rows. */
+/* By what matters; groups that matter equally keep their order. */
+static void sort_groups(struct grouping *self, size_t from)
+{
+    struct group *groups = self->out->items;
+    for (size_t i = from + 1; i < self->out->count; i++) {
+        struct group group = groups[i];
+        size_t at = i;
+        for (;
+             at > from && self->items[groups[at - 1].worst].place > self->items[group.worst].place;
+             at--)
+            groups[at] = groups[at - 1];
+        groups[at] = group;
+    }
+}
+
+/* Adds all groups of a kind and its other rows. */
 static void make_kind(struct grouping *self, size_t kind)
 {
+    const size_t from = self->out->count;
     for (;;) {
         size_t policy = 0;
         size_t figure = 0;
@@ -112,6 +150,7 @@ static void make_kind(struct grouping *self, size_t kind)
         self->out->items[self->out->count++] = (struct group){
             .by = GROUP_ROW, .worst = i, .count = 1, .policies = 1, .workloads = 1, .figures = 1};
     }
+    sort_groups(self, from);
 }
 
 enum ar_status groups_make(struct groups *self, const struct group_item *items, size_t count,
@@ -167,11 +206,11 @@ const char *group_text(const struct group *group, const struct group_item *worst
     several(where, sizeof where, group->workloads, worst->workload, "workloads");
     if (group->by == GROUP_OF_POLICY) {
         several(what, sizeof what, group->figures, worst->figure, "figures");
-        snprintf(text, room, "policy %.160s, %s in %s; largest: %s of %.160s", worst->policy, what,
+        snprintf(text, room, "policy %.160s, %s in %s; first: %s of %.160s", worst->policy, what,
                  where, worst->figure, worst->workload);
     } else if (group->by == GROUP_OF_FIGURE) {
         several(what, sizeof what, group->policies, worst->policy, "policies");
-        snprintf(text, room, "figure %s, %s in %s; largest: %.160s on %.160s", worst->figure, what,
+        snprintf(text, room, "figure %s, %s in %s; first: %.160s on %.160s", worst->figure, what,
                  where, worst->policy, worst->workload);
     } else {
         snprintf(text, room, "%s of %.160s with policy %.160s", worst->figure, worst->workload,
@@ -187,9 +226,11 @@ bool change_is_waived(const struct waiver *waiver)
     return waiver && !waiver->expired;
 }
 
-void change_size_text(double change, const char *word, char text[48])
+void change_size_text(double change, bool is_share, const char *word, char text[48])
 {
-    if (change >= 9) /* a decrease is at most 1 */
+    if (is_share)
+        snprintf(text, 48, "%.3g percentage points %s", 100 * change, word);
+    else if (change >= 9) /* a decrease is at most 1 */
         snprintf(text, 48, "%.3g times as much", change + 1);
     else
         snprintf(text, 48, "%.3g %% %s", 100 * change, word);

@@ -15,15 +15,26 @@
  * 2. Of the remaining rows of a kind, the policy or the figure with the most rows is the next
  *    group. If two have equally many, a policy comes first, then the earlier one.
  * 3. Groups of at most GROUPS_LISTED rows stay single rows.
- * 4. The worst row of a group is the one with the largest change. A row without a size, such as an
- *    outcome, counts as the largest. */
+ * 4. The worst row of a group is the first by what matters to a person (change_place), then the one
+ *    with the largest change. A row without a size, such as an outcome, counts as the largest.
+ * 5. The groups and rows of a kind are in the order of what matters of their worst rows. */
 #define GROUPS_LISTED 3
+
+/* What matters: whether a program ends, its memory, its time, anything else, and last the parts of a
+ * whole, such as fragmentation. */
+enum change_place { CHANGE_OUTCOME, CHANGE_MEMORY, CHANGE_TIME, CHANGE_OTHER, CHANGE_SHARE };
+
+/* Whether both values are parts of a whole. Their change is a difference, in percentage points:
+ * from 2e-7 to 2e-6 is next to nothing, and 800 % more. */
+bool change_is_share(const char *unit, double old, double new);
+enum change_place change_place(const char *figure, bool is_share);
 
 /* Texts are borrowed. */
 struct group_item {
     size_t kind;
     const char *policy, *workload, *figure;
-    double change; /* its size, as a fraction; below 0: it has none */
+    double change; /* its size, as a fraction, of a share as a difference; below 0: it has none */
+    enum change_place place;
 };
 
 struct group {
@@ -46,7 +57,7 @@ enum ar_status groups_make(struct groups *self, const struct group_item *items, 
 void groups_close(struct groups *self);
 
 /* Describes a group without the values of its worst row: "policy torch, 12 figures in 6 workloads;
- * largest: driver_time_ns of embedding". Returns `text`. */
+ * first: driver_time_ns of embedding". Returns `text`. */
 const char *group_text(const struct group *group, const struct group_item *worst, char *text,
                        size_t room);
 
@@ -84,5 +95,5 @@ enum ar_status change_table_print(const struct change_row *rows, size_t count, b
                                   const struct change_words *words, FILE *stream,
                                   enum table_form form, struct ar_error *error);
 
-/* "33.3 % worse"; from ten times on "20.7 times as much". */
-void change_size_text(double change, const char *word, char text[48]);
+/* "33.3 % worse"; from ten times on "20.7 times as much"; of a share "1.2 percentage points worse". */
+void change_size_text(double change, bool is_share, const char *word, char text[48]);

@@ -7,14 +7,22 @@
 #include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
 
-#define MISSING_TOLD 5 /* runs by name in the last line */
+#define MISSING_TOLD  5  /* runs by name in the last line */
+#define POLICIES_TOLD 12 /* lines for policies without --all */
+
+/* Its size; of a share the difference. */
+static double size_of(const struct verdict_row *row)
+{
+    return row->difference >= 0 ? row->difference : row->change;
+}
 
 /* The size of the change, the note, and the waiver without its name and reason. */
 static void remark(const struct verdict_row *row, char text[400])
 {
     char size[48] = "";
-    if (row->change >= 0 && !row->timed)
-        change_size_text(row->change, row->verdict == VERDICT_WORSE ? "worse" : "better", size);
+    if (size_of(row) >= 0 && !row->timed)
+        change_size_text(size_of(row), row->difference >= 0,
+                         row->verdict == VERDICT_WORSE ? "worse" : "better", size);
     snprintf(text, 400, "%s%s%s", size, size[0] && row->note[0] ? "; " : "", row->note);
     char waiver[48];
     change_waiver_text(row->waiver, waiver);
@@ -76,7 +84,8 @@ static void fill_row(const struct verdict_row **rows, size_t at, size_t *kinds, 
     if (kind == *known)
         kinds[(*known)++] = at;
     *out = (struct change_row){
-        .item = {kind, row->policy, row->workload_name, row->figure, row->change},
+        .item = {kind, row->policy, row->workload_name, row->figure, size_of(row),
+                 change_place(row->figure, row->difference >= 0)},
         .workload = row->workload,
         .where = row->where,
         .verdict = change_is_waived(row->waiver) ? "waived" : verdict_name(row->verdict),
@@ -98,6 +107,97 @@ static enum ar_status print_rows(const struct verdicts *verdicts, bool all, FILE
     for (size_t i = 0; i < count; i++)
         fill_row(rows, i, kinds, &known, &shown[i]);
     return change_table_print(shown, count, all, &words, stream, form, error);
+}
+
+/* ---- a line for each policy ---- */
+
+static const char *const headlines[] = {"outcome", "peak_physical_bytes", "peak_reserved_bytes",
+                                        "slowdown", "instructions"};
+
+/* Whether it says which of the two is better. */
+static bool is_directed(const struct verdict_row *row)
+{
+    return row->verdict == VERDICT_WORSE || row->verdict == VERDICT_BETTER;
+}
+
+static bool is_headline(const char *figure)
+{
+    for (size_t i = 0; i < sizeof headlines / sizeof headlines[0]; i++)
+        if (strcmp(headlines[i], figure) == 0)
+            return true;
+    return false;
+}
+
+/* Adds "2 worse (embedding +1.3 % at most)" of one figure of a policy, or of all that are no
+ * headline (NULL). */
+static void add_changes(char *line, size_t room, const struct verdicts *verdicts,
+                        const char *policy, const char *figure)
+{
+    static const enum verdict order[] = {VERDICT_WORSE, VERDICT_BETTER};
+    bool begun = false;
+    for (size_t v = 0; v < sizeof order / sizeof order[0]; v++) {
+        const struct verdict_row *most = NULL;
+        size_t count = 0;
+        for (size_t i = 0; i < verdicts->count; i++) {
+            const struct verdict_row *row = &verdicts->rows[i];
+            if (row->verdict != order[v] || strcmp(row->policy, policy) != 0 ||
+                (figure ? strcmp(row->figure, figure) != 0 : is_headline(row->figure)))
+                continue;
+            count++;
+            most = most && most->change >= row->change ? most : row;
+        }
+        if (!count)
+            continue;
+        text_add(line, room, "%s%s %zu %s",
+                 begun     ? ","
+                 : line[0] ? "; "
+                           : "",
+                 begun    ? ""
+                 : figure ? figure
+                          : "other figures",
+                 count, order[v] == VERDICT_WORSE ? "worse" : "better");
+        if (figure)
+            text_add(line, room, " (%.60s", most->workload_name);
+        if (figure && most->change >= 0)
+            text_add(line, room, " %c%.3g %%", (order[v] == VERDICT_WORSE) ? '+' : '-',
+                     100 * most->change);
+        text_add(line, room, "%s", !figure ? "" : count > 1 ? " and others)" : ")");
+        begun = true;
+    }
+}
+
+/* Whether an earlier row is of the same policy and has a verdict of direction. */
+static bool is_told(const struct verdicts *verdicts, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (is_directed(&verdicts->rows[i]) &&
+            strcmp(verdicts->rows[i].policy, verdicts->rows[at].policy) == 0)
+            return true;
+    return false;
+}
+
+static void print_policies(const struct verdicts *verdicts, bool all, FILE *stream)
+{
+    size_t told = 0, count = 0;
+    for (size_t i = 0; i < verdicts->count; i++) {
+        char line[1024] = "";
+        const char *policy = verdicts->rows[i].policy;
+        if (!is_directed(&verdicts->rows[i]) || is_told(verdicts, i))
+            continue;
+        if (count++ >= POLICIES_TOLD && !all)
+            continue;
+        for (size_t j = 0; j < sizeof headlines / sizeof headlines[0]; j++)
+            add_changes(line, sizeof line, verdicts, policy, headlines[j]);
+        if (!line[0])
+            text_add(line, sizeof line, "outcome, memory, slowdown and instructions the same");
+        add_changes(line, sizeof line, verdicts, policy, NULL);
+        say(stream, "- %.100s: %s.", policy, line);
+        told++;
+    }
+    if (count > told)
+        say(stream, "- %zu more policies changed; --all has a line for each.", count - told);
+    if (count)
+        fputc('\n', stream);
 }
 
 static void print_effects(const struct verdicts *verdicts, FILE *stream)
@@ -157,22 +257,43 @@ static void print_missing(const struct verdicts *verdicts, FILE *stream)
     free(text);
 }
 
+/* Two specs of one policy are two policies. */
+static void print_apart(const struct verdicts *verdicts, FILE *stream)
+{
+    for (size_t i = 0; i < verdicts->count; i++)
+        for (size_t j = 0; j < verdicts->count && verdicts->rows[i].missing; j++) {
+            const struct verdict_row *old = &verdicts->rows[i], *new = &verdicts->rows[j];
+            size_t name = strcspn(old->policy, ":");
+            if (!new->added || strcmp(old->workload, new->workload) != 0 ||
+                name != strcspn(new->policy, ":") || strncmp(old->policy, new->policy, name) != 0)
+                continue;
+            say(stream,
+                "%.100s and %.100s are two policies here, and not compared: `run -p %.100s -p "
+                "%.100s` shows both in one table.",
+                old->policy, new->policy, old->policy, new->policy);
+            return;
+        }
+}
+
 enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
                             bool all, FILE *stream, enum table_form form, struct ar_error *error)
 {
     enum ar_status status = print_rows(verdicts, all, stream, form, error);
+    print_policies(verdicts, all, stream);
     const size_t *figures = verdicts->figures;
     char waived[48] = "";
     if (verdicts->waived)
         snprintf(waived, sizeof waived, " (%zu waived)", verdicts->waived);
     say(stream,
-        "%zu figures SAME, %zu BETTER, %zu WORSE%s, %zu AMBIGUOUS, %zu NO-DATA, of %zu runs and "
-        "counts.",
+        "%zu figures SAME, %zu BETTER, %zu WORSE%s, %zu AMBIGUOUS, %zu NO-DATA, of %zu run%s and "
+        "%zu count%s of instructions.",
         figures[VERDICT_SAME], figures[VERDICT_BETTER], figures[VERDICT_WORSE], waived,
-        figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->runs);
+        figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->runs,
+        verdicts->runs == 1 ? "" : "s", verdicts->counts, verdicts->counts == 1 ? "" : "s");
     print_effects(verdicts, stream);
     print_waivers(waivers, stream);
     print_missing(verdicts, stream);
+    print_apart(verdicts, stream);
     return status;
 }
 

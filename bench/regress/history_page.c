@@ -17,6 +17,17 @@ static const struct history_series *series_of(const struct history_view *view,
     return &view->judged->series[change->series];
 }
 
+static bool is_share(const struct history_view *view, const struct history_change *change)
+{
+    return change_is_share(series_of(view, change)->unit, change->before, change->after);
+}
+
+/* Its size; of a share the difference. */
+static double size_of(const struct history_view *view, const struct history_change *change)
+{
+    return is_share(view, change) ? fabs(change->after - change->before) : change->change;
+}
+
 /* The size of the change, its p value, the reason why it does not count, and its waiver without
  * name and reason. */
 static void remark(const struct history_view *view, const struct history_change *change,
@@ -27,8 +38,9 @@ static void remark(const struct history_view *view, const struct history_change 
     char sure[32] = "";
     char waiver[48];
     size_t count = 0;
-    if (change->change >= 0)
-        change_size_text(change->change, change->after > change->before ? "more" : "less", size);
+    if (size_of(view, change) >= 0)
+        change_size_text(size_of(view, change), is_share(view, change),
+                         change->after > change->before ? "more" : "less", size);
     if (series_of(view, change)->kind == CHANGE_TIMED)
         snprintf(sure, sizeof sure, "p %.2g", change->p);
     change_waiver_text(change->waiver, waiver);
@@ -77,7 +89,8 @@ static void fill_row(const struct history_view *view, struct change_row *rows, s
     struct change_row *row = &rows[at];
     *row = (struct change_row){
         .item = {kind_of(view->judged, rows, at), series->policy, series->workload_name,
-                 series->figure, change->change},
+                 series->figure, size_of(view, change),
+                 change_place(series->figure, is_share(view, change))},
         .workload = series->workload,
         .where = series->where,
         .verdict = change_is_waived(change->waiver) ? "waived" : verdict_name(change->verdict),

@@ -41,6 +41,7 @@ runs() {
 counts() {
     [ "$device" = sim ] && [ "${NOINSTRUCTIONS:-0}" = 0 ] || return 0
     command -v valgrind >/dev/null || { echo 'without counts of instructions, since valgrind is not installed ("make deps")'; return 0; }
+    echo "Counting the instructions of $2"
     RESULTS=$1 TEST_TMP=$1 bench/micro/run.sh "$2" counts >"$1/log" ||
         { [ -s "$1/instructions.json" ] && echo "a bar is missed: see $1/log"; }
 }
@@ -49,17 +50,22 @@ counts() {
 measure() {
     rm -rf "$1"
     mkdir -p "$1"
+    echo "Running $suite"
     runs "$build/allocrig" run "$suite" "${options[@]}" --json "$1/results.json" >"$1/table.txt" || return $?
     counts "$1" "$build"
 }
 
-# compare NAME OLD NEW: the table, and NAME.md and NAME.xml
+# compare NAME OLD NEW: the table, and NAME.md and NAME.xml. A failure ends with what to do.
 compare() {
+    local status
     local -a more=(--markdown "$work/$1.md" --junit "$work/$1.xml")
     [ ! -e "$waivers" ] || more+=(--waivers "$waivers" --today "$(date -u +%F)")
     [ -z "${GITHUB_ACTIONS:-}" ] || more+=(--annotations)
     [ "${ALL:-0}" = 0 ] || more+=(--all)
     "$build/allocrig" compare "$2" "$3" "${more[@]}"
+    status=$?
+    [ $status != 1 ] || echo "Is the change intended? make baseline, and commit it; or a waiver in $waivers (bench/regress/README.md)"
+    return $status
 }
 
 commit_of() {
@@ -77,7 +83,7 @@ build_base() {
         rm -rf $base
         git worktree add -q --detach $base "$id" || exit 2
     fi
-    echo "building $(git -C $base log -1 --format='%h %s')"
+    echo "Building $(git -C $base log -1 --format='%h %s') in $base"
     make -s -j"$(nproc)" -C $base .build/release/allocrig .build/release/bench/micro/instructions >"$work/base.log" 2>&1 ||
         { echo "regress: BASE=$commit does not build: see $work/base.log" >&2; exit 2; }
 }
@@ -103,6 +109,7 @@ times() {
             "$program" list policies "$name" >/dev/null 2>&1 && options+=(-p "$spec")
         done < <([ "$pairs" = 0 ] || timed_policies)
     fi
+    echo "Running both programs, $((pairs ? pairs : 1)) times each"
     # In turn, and each first every other time: a machine that warms up does it to both alike.
     for ((i = 1; i <= (pairs ? pairs : 1); i++)); do
         for side in $( ((i % 2)) && echo old new || echo new old); do once "$at/$side" "${programs[$side]}" "$i"; done
@@ -112,7 +119,8 @@ times() {
     if [ -x "$(dirname "$program")/bench/micro/instructions" ]; then
         counts "$at/old" "$(dirname "$program")" && counts "$at/new" "$build"
     fi
-    compare times "$at/old" "$at/new"
+    printf '\nCompared with %s, built and run here%s:\n\n' "${BASE:-$program}" "$([ "$pairs" != 0 ] || echo ' (no times)')"
+    compare base "$at/old" "$at/new"
 }
 
 # Draws also where something is worse.
@@ -154,6 +162,7 @@ regress)
     rm -rf "$work/old"
     mkdir -p "$work/old"
     cp "$baseline"/*.json "$work/old/" || exit 2
+    printf '\nCompared with %s:\n\n' "$baseline"
     compare regress "$work/old" "$work/now"
     status=$?
     [ $status -le 1 ] || exit $status

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "bench/regress/change_table.h"
 
 struct work {
     struct verdicts *out;
@@ -48,6 +49,7 @@ static struct verdict_row row_of(const struct result_row *run, const char *figur
         .old = "-",
         .new = "-",
         .change = -1,
+        .difference = -1,
     };
 }
 
@@ -247,6 +249,8 @@ static enum ar_status judge_exactly(struct work *work, const struct pair *pair, 
         row.verdict = better ? VERDICT_BETTER : VERDICT_WORSE;
         const double was = number_of(old);
         row.change = was != 0 ? fabs(number_of(new) / was - 1) : -1;
+        if (change_is_share(info->unit, was, number_of(new)))
+            row.difference = fabs(number_of(new) - was);
     }
     work->out->figures[row.verdict]++;
     return add_row(work, &row);
@@ -418,6 +422,7 @@ static enum ar_status add_unmatched(struct work *work, const struct result_row *
 {
     struct verdict_row row = row_of(run, "all", VERDICT_NO_DATA);
     row.missing = in_old;
+    row.added = !in_old;
     work->out->missing += in_old;
     snprintf(row.note, sizeof row.note, "%s",
              in_old ? "missing: NEW has no such run" : "new: OLD has no such run");
@@ -460,6 +465,7 @@ static struct verdict_row row_of_count(const struct instruction_count *count)
         .old = "-",
         .new = "-",
         .change = -1,
+        .difference = -1,
     };
 }
 
@@ -482,7 +488,7 @@ static enum ar_status judge_count(struct work *work, const struct instruction_co
         snprintf(row.old, sizeof row.old, "%.1f", old->value);
         snprintf(row.new, sizeof row.new, "%.1f", new->value);
     }
-    work->out->runs += old != NULL;
+    work->out->counts += old != NULL;
     work->out->figures[row.verdict]++;
     return row.verdict == VERDICT_SAME ? AR_OK : add_row(work, &row);
 }
@@ -572,7 +578,7 @@ enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old
         old->machine && new->machine && old->machine[0] && strcmp(old->machine, new->machine) == 0;
     enum ar_status status = judge_runs(&work);
     AR_THEN(status, judge_counts(&work));
-    if (!status && self->runs == 0)
+    if (!status && self->runs + self->counts == 0)
         status = no_run_in_common(old, new, error);
     AR_THEN(status, conclude_all(&work));
     /* The other figures were counted when they were compared; timed ones have a verdict only

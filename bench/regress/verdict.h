@@ -96,19 +96,21 @@ struct verdict_row {
     const char *policy, *workload, *workload_name, *where; /* borrowed from the result sets */
     const char *figure;                                    /* a metric's name, or "outcome" */
     char old[40], new[40];                                 /* as texts */
-    double change; /* its size, as a fraction; below 0: it has none */
+    double change;     /* its size, as a fraction; below 0: it has none */
+    double difference; /* of a share of a whole (change_is_share); below 0: it is none */
     char note[320];
     bool timed;
     struct rank_test test; /* if `timed` */
     const struct waiver *waiver;
     bool missing; /* a run or count that only OLD has */
+    bool added;   /* a run that only NEW has */
 };
 
 struct verdicts {
     struct verdict_row *rows;
     size_t count, room;
     size_t figures[VERDICT_COUNT];
-    size_t runs;                   /* runs and counts that both have */
+    size_t runs, counts;           /* those that both have */
     size_t waived;                 /* WORSE figures with a waiver */
     size_t timed;                  /* figures with a rank test */
     double sees_median, sees_most; /* the smallest change that these tests detect */
@@ -131,8 +133,8 @@ void verdicts_close(struct verdicts *self);
 
 /* Writes a comparison as a table, as JUnit XML, and as annotations of GitHub. */
 
-/* Prints the figures that changed or have no data; then the number of figures by verdict, the
- * smallest change that is detected, waivers that expired or cover nothing, and missing runs. `all`:
+/* Prints the figures that changed or have no data; then a line for each policy with figures that are
+ * better or worse, the number of figures by verdict, the smallest change that is detected, waivers that expired or cover nothing, and missing runs. `all`:
  * a row for every figure; otherwise one row for those that share a policy or a figure. */
 enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
                             bool all, FILE *stream, enum table_form form, struct ar_error *error);

@@ -42,7 +42,8 @@ check waste_in_markdown grep -q "^| WORSE | peak_granted_bytes" "$tmp/waste.md"
 check waste_in_junit grep -q '<failure type="regression" message="WORSE: ' "$tmp/waste.xml"
 run compare "$tmp/old.json" "$tmp/waste.json"
 check one_policy_is_one_row [ "$(grep -c '^WORSE' "$out")" = 1 ]
-said how_many_and_the_largest '^WORSE [0-9]+ policy .*planted.so, [0-9]+ figures in 2 workloads; largest: '
+said how_many_and_the_largest '^WORSE [0-9]+ policy .*planted.so, [0-9]+ figures in 2 workloads; first: '
+check a_line_for_the_policy says '^- .*planted\.so: .*other figures [0-9]+ worse'
 check the_page_is_narrow [ "$(awk 'length > 80' "$out" | grep -cv planted)" = 0 ]
 run compare "$tmp/waste.json" "$tmp/old.json" --all
 said the_other_way_is_better '^BETTER peak_granted_bytes '
@@ -59,6 +60,16 @@ check an_event_earlier_is_caught [ "$status" = 1 ]
 said an_event_earlier_is_told '^WORSE 1 outcome of random.*: DNF @ [0-9]+ .*fails earlier'
 run compare "$tmp/earlier.json" "$tmp/later.json"
 check an_event_later_is_no_alarm [ "$status" = 0 ]
+
+# ---- what matters comes first: memory before a share of it, whatever its size
+sed -E 's/("peak_physical_bytes": )([0-9]+)/\1\27/; s/("internal_fragmentation_at_peak": )[0-9.e-]+/\10.0000017/' "$tmp/old.json" >"$tmp/memory.json"
+sed -E 's/("internal_fragmentation_at_peak": )[0-9.e-]+/\10.00000019/' "$tmp/old.json" >"$tmp/little.json"
+run compare "$tmp/little.json" "$tmp/memory.json"
+check any_change_is_worse [ "$status" = 1 ]
+said memory_is_first '^WORSE 4 policy .*planted.so, 2 figures in 2 workloads; first: peak_physical_bytes of '
+said in_one_line_of_the_policy '^- .*planted\.so: peak_physical_bytes 2 worse \((random|order_flip).* \+[0-9.e+]+ % and others\); other figures 2 worse\.'
+run compare "$tmp/little.json" "$tmp/memory.json" --all
+said a_share_has_points '^WORSE internal_fragmentation_at_peak 1\.9e-07 1\.7e-06 0\.000151 percentage points worse'
 
 # ---- waivers
 cat >"$tmp/waivers.ini" <<'EOF'
@@ -148,7 +159,11 @@ check another_host_is_no_data [ "$status" = 0 ]
 "$ALLOCRIG" run -d sim:profile=h200 -p growth -w order_flip --json "$tmp/other_device.json" >"$out"
 refuses another_device 2 'no run in common.* differ in the device: sim in OLD, sim:profile=h200 in NEW' compare "$tmp/other.json" "$tmp/other_device.json"
 refuses nothing_in_common 2 'no run in common.* differ in the ' compare "$tmp/old.json" "$tmp/other.json"
+"$ALLOCRIG" run -d sim -p growth -p bfc:framework=jax -w order_flip --json "$tmp/option.json" >"$out"
 "$ALLOCRIG" run -d sim -p growth -p bfc -w order_flip --json "$tmp/two.json" >"$out"
+run compare "$tmp/two.json" "$tmp/option.json"
+check another_option_is_no_alarm [ "$status" = 0 ]
+check another_option_is_explained says '^bfc and bfc:framework=jax are two policies here, and not compared: `run -p bfc -p bfc:framework=jax` shows both in one table\.$'
 run compare "$tmp/two.json" "$tmp/other.json"
 said a_missing_run_is_said '^NO-DATA 1 all of order_flip with policy bfc: missing'
 check a_missing_run_is_no_alarm [ "$status" = 0 ]

@@ -52,7 +52,7 @@ results "$tmp/waste.json"
 add "$tmp/waste.json" 4
 check waste_is_caught [ "$status" = 1 ]
 check waste_is_under_its_commit grep -qE '^commit c4 of 2027-01-31, after c3$' "$out"
-said waste_is_told '^WORSE [0-9]+ policy .*planted.so, [0-9]+ figures in 2 workloads; largest: .*: 0 before, 0.5 since'
+said waste_is_told '^WORSE [0-9]+ policy .*planted.so, [0-9]+ figures in 2 workloads; first: '
 check waste_ends_with_a_sentence grep -qE 'allocrig: history: [0-9]+ figures are worse, first .* since c4' "$err"
 granted() { sed -n 's/^ *"peak_granted_bytes": \([0-9]*\),*/\1/p' "$1" | head -n 1; }
 run history "$history" --metric peak_granted_bytes --workload 'random*' --json "$tmp/changes.json" --markdown "$tmp/page.md" --annotations
@@ -200,7 +200,7 @@ for ((n = 51; n <= 58; n++)); do
 done
 check slower_is_caught [ "$status" = 1 ]
 check slower_is_under_its_commit grep -q '^commit c51 of' "$out"
-said slower_is_told '^WORSE [0-9]+ (figure|policy) .*; largest: .* % more; p '
+said slower_is_told '^WORSE [0-9]+ (figure|policy) .*; first: .* % more; p '
 check how_to_make_sure_is_said says 'make regress BASE=c50 '
 run history "$history" --csv "$tmp/history.csv" --panels 1
 head -n 1 "$tmp/history.csv" >"$tmp/head"

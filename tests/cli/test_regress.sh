@@ -69,6 +69,8 @@ export NOINSTRUCTIONS=1 # exact figures
 plant -DPLANT_WASTE=3
 gate regress
 check waste_fails [ "$status" = 1 ]
+check the_baseline_is_named grep -qx "Compared with $tmp/base:" "$out"
+check a_failure_says_what_to_do grep -q '^Is the change intended? make baseline, and commit it; or a waiver in .*waivers\.ini' "$out"
 said waste_is_told '^WORSE peak_granted_bytes [0-9]+ [0-9]+ 2\.[0-9]+ % worse|^WORSE peak_granted_bytes [0-9]+ [0-9]+ 3\.0* % worse'
 plant -DPLANT_END=3000
 gate baseline
@@ -90,6 +92,8 @@ check two_pairs_are_no_data [ "$status" = 0 ]
 said two_pairs_are_said '^NO-DATA .* 2 and 2 repetitions; each needs at least 9'
 check both_programs_were_measured [ "$(find "$tmp/work/times" -name '00[12].json' | wc -l)" = 4 ]
 times 0 0
+check the_program_is_named grep -qx 'Compared with .build/release/allocrig, built and run here (no times):' "$out"
+check its_files_are_of_the_base [ -s "$tmp/work/base.md" -a -s "$tmp/work/base.xml" -a ! -e "$tmp/work/times.xml" ]
 check without_times_nothing_is_missing grep -qE '^[0-9]{3,} figures SAME, 0 BETTER, 0 WORSE, 0 AMBIGUOUS, 0 NO-DATA' "$out"
 [ $counting = no ] || check counts_of_both_are_there [ -s "$tmp/work/times/old/instructions.json" -a -s "$tmp/work/times/new/instructions.json" ]
 PAIRS=many times many
