@@ -11,6 +11,7 @@
 #include "bench/report/pages.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/suite.h"
+#include "sim/advise/fits.h"
 #include "sim/sim_device/profile.h"
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/trace/trace.h"
@@ -178,7 +179,9 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
         .tried = show_tried,
         .tried_argument = &shown,
     };
+    AR_CLOSED(fits_notes_close) struct fits_notes notes = {0};
     enum ar_status status = advise_run(&config, &advice->results[at], error);
+    AR_THEN(status, fits_notes_read(part->source, &notes, error));
     if (status) {
         trace_close(part->source);
         free(path);
@@ -193,6 +196,7 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
                                              .frees = config.frees,
                                              .result = &advice->results[at],
                                              .source = part->source,
+                                             .traced = notes.traced,
                                              .wanted = self->suite.policies.items,
                                              .wanted_count = self->suite.policies.count};
     advice->count++;

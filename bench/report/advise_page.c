@@ -8,6 +8,7 @@
 #include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
+#include "sim/sim_device/profile.h"
 #include "workloads/formats/import_report.h"
 
 #define OWN_MOST      14 /* rows of own settings; the recorded one and the default always */
@@ -78,21 +79,24 @@ static void print_held(FILE *stream, const struct advise_page *page)
     switch (result->fidelity) {
     case ADVISE_AGREES:
         snprintf(line, sizeof line,
-                 "Recorded with %s. Replayed under %s every address, segment and statistic agrees: "
-                 "the answer is exact if the program makes the same requests.",
+                 "Recorded with %s. Replayed under %s every address, segment and statistic agrees.",
                  page->recorder, result->given);
         break;
     case ADVISE_DIFFERS:
         snprintf(line, sizeof line,
                  "Recorded with %s. Replayed under %s it DIFFERS from event %" PRIu64
-                 " on (`allocrig fidelity` shows more): the answer is an estimate.",
+                 " on (`allocrig fidelity` shows more).",
                  page->recorder, result->given, result->difference.event);
         break;
     case ADVISE_NOT_COMPARED:
-        snprintf(
-            line, sizeof line,
-            "Recorded with %s, but it cannot be compared with %s: %s. The answer is an estimate.",
-            page->recorder, result->given, result->fidelity_why);
+        if (page->traced)
+            snprintf(line, sizeof line,
+                     "Traced for %s without a GPU, so there are no addresses of a card to compare "
+                     "with; a memory snapshot of a run on one has them.",
+                     page->recorder);
+        else
+            snprintf(line, sizeof line, "Recorded with %s, but it cannot be compared with %s: %s.",
+                     page->recorder, result->given, result->fidelity_why);
         break;
     default:
         snprintf(line, sizeof line,
@@ -123,7 +127,7 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
         say(stream,
             "The recording begins in the middle of the program: %zu block%s existed. Under other "
             "settings they are requested first, one after the other; the free ranges between them "
-            "are not known there, so the answer is an estimate.",
+            "are not known there.",
             result->start_blocks, result->start_blocks == 1 ? "" : "s");
     }
     if (result->capacity_from != ADVISE_FROM_DRIVER) /* which says what the card had */
@@ -150,7 +154,7 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
 }
 
 /* Equal fits are chosen by address, and the driver had other gaps than a simulated device has. */
-static void print_peak_apart(FILE *stream, const struct advise_page *page)
+static bool print_peak_apart(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     const struct advise_row *given = advise_given(result);
@@ -158,25 +162,53 @@ static void print_peak_apart(FILE *stream, const struct advise_page *page)
     if (result->fidelity != ADVISE_AGREES || !result->complete || !recorded || !given ||
         result->pressure.least_bytes || page->source->info.limit_bytes ||
         !given->alone.peak_reserved_bytes || given->alone.peak_reserved_bytes == recorded)
-        return;
+        return false;
     double apart = ((double)given->alone.peak_reserved_bytes / (double)recorded - 1) * 100;
     say(stream,
         "Replayed without the recorded addresses the recorded setting takes %s in place of %s "
-        "(%+.2f %%): every figure is uncertain by as much.",
+        "(%+.2f %%).",
         AR_SIZE(given->alone.peak_reserved_bytes), AR_SIZE(recorded), apart);
+    return true;
 }
 
 void advise_page_sure(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     print_held(stream, page);
-    print_peak_apart(stream, page);
+    const bool apart = print_peak_apart(stream, page);
     print_not_told(stream, page);
-    if (!result->releases)
+    if (result->releases)
+        say(stream,
+            "The program released its cache %zu time%s by itself; it does so here under every "
+            "setting.",
+            result->releases, result->releases == 1 ? "" : "s");
+    if (page->traced)
+        advise_page_other_card(stream, &page->source->info, result);
+    /* One word on all of it. */
+    if (lacks_history(page) || result->fidelity == ADVISE_NOT_RECORDED)
         return;
-    say(stream,
-        "The program released its cache %zu time%s by itself; it does so here under every setting.",
-        result->releases, result->releases == 1 ? "" : "s");
+    if (result->fidelity == ADVISE_AGREES && !apart && !result->start_blocks && !result->survived)
+        say(stream, "So the answer is exact if the program makes the same requests.");
+    else if (apart)
+        say(stream, "So the answer is an estimate, and as far off as that or more.");
+    else
+        say(stream, "So the answer is an estimate.");
+}
+
+void advise_page_other_card(FILE *stream, const struct trace_info *info,
+                            const struct advise_result *result)
+{
+    const char *traced_for = sim_profile_of_card(info->card);
+    struct sim_profile asked;
+    if (!result->profile[0] ||
+        sim_profile_read(sim_profile_builtin(result->profile), result->profile, &asked, NULL))
+        return;
+    const char *answered = sim_profile_of_card(asked.card);
+    if (traced_for && answered && strcmp(traced_for, answered) != 0)
+        say(stream,
+            "Traced for %s, and the answer is about %s: workspaces of libraries, such as cuBLAS's, "
+            "and some kernels are those of %s. Trace again with --card %s.",
+            info->card, result->profile, traced_for, result->profile);
 }
 
 static void print_incomplete(FILE *stream, const struct advise_result *result)
@@ -361,7 +393,6 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
     const struct advise_row *best = advise_best(result);
     const struct advise_row *given = advise_given(result);
     const char *capacity = AR_SIZE(result->capacity_bytes);
-    fputc('\n', stream);
     if (!best) {
         print_nothing_fits(stream, page, capacity);
         return;
@@ -369,14 +400,19 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
     if (best->at.slowdown > 0)
         snprintf(slow, sizeof slow, ", %.1f %% slower than with an allocator that costs nothing",
                  100 * (best->at.slowdown - 1));
-    const char *fits = result->complete ? "Fits" : "What is recorded fits";
+    const char *fits = lacks_history(page) ? "The blocks at its end fit"
+                       : result->complete  ? "Fits"
+                       : page->traced      ? "What was traced fits"
+                                           : "What is recorded fits";
     if (best == given)
         say(stream, "%s in %s as it is (%s)%s.", fits, capacity, advise_page_brief(best), slow);
     else
-        say(stream, "%s in %s with %s%s; as recorded it %s.", fits, capacity,
-            advise_page_brief(best), slow,
+        say(stream, "%s in %s with %s%s; as %s it %s.", fits, capacity, advise_page_brief(best),
+            slow, page->traced ? "it is" : "recorded",
             given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
                                                          : "does not");
+    if (lacks_history(page))
+        say(stream, "Whether the program does is not known: the snapshot has no history.");
     if (is_passed_over(result, best))
         say(stream, "It is the best ranked single setting that fits%s.",
             result->timed ? " and is at most 1 % slower than the fastest of them" : "");
@@ -392,7 +428,7 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
             AR_SIZE_UP(least->safe_bytes), advise_page_brief(least));
     }
     print_room(stream, result, best);
-    if (result->complete || result->step.bytes != result->peak.bytes) /* else it is above */
+    if (result->complete || result->step.bytes != result->peak.bytes) /* else it is below */
         print_peak(stream, &result->peak, "The live peak is");
 }
 
@@ -645,8 +681,9 @@ static enum ar_status print_table(FILE *stream, const struct advise_page *page,
         result->timed ? "slow: the time, 1 with an allocator that costs nothing; " : "",
         result->timed ? "" : ", retry", capacity);
     say(stream,
-        "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: of these, "
-        "fewer keys are advised first, then what is recommended.%s",
+        "Needs within %.2f %% count as equal and have the same rank: of these, the setting with "
+        "the "
+        "fewest keys is advised first, then what is recommended.%s",
         100 * result->uncertainty,
         !has_slow_ones(result) ? ""
         : result->timed        ? " What takes more than twice the time comes last."
@@ -751,16 +788,17 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
     const struct advise_result *result = page->result;
     fprintf(stream, "%s, at %s%s, frees %s\n", page->name, AR_SIZE(result->capacity_bytes),
             result->as_limit ? " as the program's own limit" : "", replay_frees_name(page->frees));
+    print_verdict(stream, page);
     if (result->capacity_from >= ADVISE_FROM_TOTAL || result->capacity_from == ADVISE_FROM_DRIVER)
         card_sentence_print(stream, &result->card, result->profile);
-    card_costs_print(stream, result->costs_of);
-    advise_page_sure(stream, page);
     print_incomplete(stream, result);
-    print_verdict(stream, page);
     AR_TRY(print_table(stream, page, error));
     print_settings(stream, result);
     print_left_out(stream, result);
     print_tried(stream, result);
+    fputs("\nHow sure\n", stream);
+    card_costs_print(stream, result->costs_of);
+    advise_page_sure(stream, page);
     return AR_OK;
 }
 

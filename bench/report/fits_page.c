@@ -289,22 +289,6 @@ static void print_notes(FILE *stream, const struct fits_notes *notes, enum fits_
         say(stream, "%s", line);
 }
 
-/* Libraries choose kernels and workspaces by the card. */
-static void print_other_card(FILE *stream, const struct fits_page *page)
-{
-    const char *traced_for = sim_profile_of_card(page->info->card);
-    struct sim_profile asked;
-    if (!page->advice->profile[0] || sim_profile_read(sim_profile_builtin(page->advice->profile),
-                                                      page->advice->profile, &asked, NULL))
-        return;
-    const char *answered = sim_profile_of_card(asked.card);
-    if (traced_for && answered && strcmp(traced_for, answered) != 0)
-        say(stream,
-            "Traced for %s, and the answer is about %s: workspaces of libraries, such as cuBLAS's, "
-            "and some kernels are those of %s. Trace again with --card %s.",
-            page->info->card, page->advice->profile, traced_for, page->advice->profile);
-}
-
 /* With the same words as `advise`, which gives the same answer if the assumptions are the same. */
 static void print_assumed(FILE *stream, const struct fits_page *page)
 {
@@ -338,7 +322,7 @@ static void print_sure(FILE *stream, const struct fits_page *page)
     print_assumed(stream, page);
     if (!page->notes->traced)
         return;
-    print_other_card(stream, page);
+    advise_page_other_card(stream, page->info, page->advice);
     if (page->notes->measured[0])
         say(stream,
             "The memory that kernels take for themselves was measured with %s and may differ with "

@@ -54,12 +54,18 @@ struct advise_page {
     enum replay_frees frees;
     const struct advise_result *result;
     struct trace_source *source;
+    bool traced;         /* by the tracer, without a card */
     char *const *wanted; /* specs of rows that the table shows in any case */
     size_t wanted_count;
 };
 
 enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
                                  struct ar_error *error);
+
+/* That a trace was made for another card than the one in question, if it was: libraries choose
+ * kernels and workspaces by the card. */
+void advise_page_other_card(FILE *stream, const struct trace_info *info,
+                            const struct advise_result *result);
 
 /* What ? in a table means, if an own setting has it. */
 void advise_page_unsure(FILE *stream, const struct advise_result *result);

@@ -65,7 +65,7 @@ static const struct setting torch_settings[] = {
     {"async", "", "policy", NULL, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
      POOL_COST "; no snapshots, no CUDA graph pools."},
     {"direct", "", "policy", NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
-     DIRECT_COST "many times slower; for debugging only."},
+     DIRECT_COST "slow where a program makes many requests; for debugging only."},
     {0},
 };
 

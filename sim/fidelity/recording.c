@@ -321,7 +321,7 @@ static enum ar_status check(const struct reading *reading, struct ar_error *erro
     return ar_invalid(
         error,
         "%s: it does not say where the recorded allocator placed its blocks, so no policy can be "
-        "compared with it; give a recording, such as the CSV of a memory history",
+        "compared with it; a memory snapshot of the program says it",
         name);
 }
 

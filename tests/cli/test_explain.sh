@@ -67,7 +67,7 @@ check the_cause_has_a_line grep -qE '^fragmentation: ' "$out"
 check blocks_between_are_listed grep -qE '^680\.7 MiB .* yes( |$)' "$out"
 check the_setting_is_given grep -q 'PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
 check what_passes_has_its_time says ' torch:expandable_segments=true: peak [^,]*, 1 flush, slowdown 1\.0[0-9]+ '
-check no_cache_has_its_price says ' direct: peak [^,]*, 0 flushes, slowdown [2-9][0-9.]+ PYTORCH_NO_CUDA_MEMORY_CACHING=1 .*: many times slower; for debugging only\.'
+check no_cache_has_its_price says ' direct: peak [^,]*, 0 flushes, slowdown [2-9][0-9.]+ PYTORCH_NO_CUDA_MEMORY_CACHING=1 .*: slow where a program makes many requests; for debugging only\.'
 event=$(sed -n '1s/.*event \([0-9]*\),.*/\1/p' "$out")
 "$ALLOCRIG" run -p torch -w "$lora" -d sim:capacity=4100MiB --metrics none --json "$tmp/run.json" >/dev/null
 check run_fails_at_the_same_event grep -q "\"first_failed_event\": $event," "$tmp/run.json"

@@ -57,7 +57,7 @@ check capacity_agrees grep -qE '^1 +torch +470\.0 +470\.0 ' "$out"
 if long fits_recording; then
     run fits workloads/data/tape_small.expandable.csv.gz
     check a_recording_has_a_page [ "$status" = 0 ]
-    check which_is_not_in_doubt says 'every address, segment and statistic agrees: the answer is exact'
+    check which_is_not_in_doubt says '^So the answer is exact if the program makes the same requests\.'
     check equal_needs_are_not_suggested not says '^(Suggested|To need less)'
     check the_own_setting_and_the_default [ "$(grep -cE '^ *1[0-9]{3}\.0 .*(recorded|the default settings)' "$out")" = 2 ]
 fi

@@ -68,6 +68,8 @@ echo '{"segments": [{"address": 4194304, "total_size": 2097152, "stream": 0, "se
 run inspect "$tmp/still.json"
 check without_a_history_is_said says 'It has no history, only the blocks at its end. To record one, call torch.cuda.memory._record_memory_history before'
 run advise "$tmp/still.json" --capacity 1GiB
+check no_firm_verdict says '^The blocks at its end fit in 1\.000 GiB'
+check and_why says '^Whether the program does is not known: the snapshot has no history\.'
 check advice_says_it_too says 'It has no history, .* The answer is about these blocks alone'
 check and_does_not_call_it_exact not says 'the answer is exact'
 run inspect $made/layouts/segments.pickle.gz
