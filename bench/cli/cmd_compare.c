@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "bench/cli/cli.h"
-#include "bench/regress/verdict.h"
+#include "bench/regress/change_table.h"
 #include "bench/report/output_file.h"
 
 struct arguments {
@@ -72,9 +72,13 @@ static enum ar_status tell(const struct arguments *self, const struct verdicts *
                             verdicts->missing == 1 ? "is" : "are", self->new);
     if (!worse)
         return AR_OK;
-    const struct verdict_row *row = verdicts->rows;
-    while (row->verdict != VERDICT_WORSE || (row->waiver && !row->waiver->expired))
-        row++;
+    const struct verdict_row *row = NULL;
+    for (size_t i = 0; i < verdicts->count; i++) {
+        const struct verdict_row *other = &verdicts->rows[i];
+        if (other->verdict == VERDICT_WORSE && !change_is_waived(other->waiver) &&
+            (!row || verdict_place(other) < verdict_place(row)))
+            row = other;
+    }
     return ar_error_set(
         error, AR_NEGATIVE,
         "compare: %zu figure%s worse, first %s of %s with policy %s: %s before, %s now", worse,

@@ -28,6 +28,7 @@ enum change_place { CHANGE_OUTCOME, CHANGE_MEMORY, CHANGE_TIME, CHANGE_OTHER, CH
  * from 2e-7 to 2e-6 is next to nothing, and 800 % more. */
 bool change_is_share(const char *unit, double old, double new);
 enum change_place change_place(const char *figure, bool is_share);
+enum change_place verdict_place(const struct verdict_row *row);
 
 /* Texts are borrowed. */
 struct group_item {

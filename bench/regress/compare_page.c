@@ -16,6 +16,11 @@ static double size_of(const struct verdict_row *row)
     return row->difference >= 0 ? row->difference : row->change;
 }
 
+enum change_place verdict_place(const struct verdict_row *row)
+{
+    return change_place(row->figure, row->difference >= 0);
+}
+
 /* The size of the change, the note, and the waiver without its name and reason. */
 static void remark(const struct verdict_row *row, char text[400])
 {
@@ -85,7 +90,7 @@ static void fill_row(const struct verdict_row **rows, size_t at, size_t *kinds, 
         kinds[(*known)++] = at;
     *out = (struct change_row){
         .item = {kind, row->policy, row->workload_name, row->figure, size_of(row),
-                 change_place(row->figure, row->difference >= 0)},
+                 verdict_place(row)},
         .workload = row->workload,
         .where = row->where,
         .verdict = change_is_waived(row->waiver) ? "waived" : verdict_name(row->verdict),
