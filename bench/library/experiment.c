@@ -75,11 +75,8 @@ static enum ar_status apply(struct planned *self, const char *key, const char *v
     size_t at = 0, count = sizeof keys / sizeof *keys;
     while (at < count && strcmp(keys[at], key) != 0)
         at++;
-    if (at == count) {
-        const char *near = ar_nearest_name(key, keys, count);
-        return ar_invalid(error, "an experiment has no key \"%.60s\"%s%s%s", key,
-                          near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    }
+    if (at == count)
+        return ar_name_unknown("an experiment has no key", key, keys, count, NULL, error);
     if (strcmp(key, "policy") == 0)
         return suite_add_policy(&self->suite, value, error);
     if (strcmp(key, "workload") == 0)

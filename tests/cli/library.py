@@ -38,6 +38,7 @@ def complain(event):
 for wrong, exception, says in (
         (lambda: allocrig.run("growht", "order_flip"), allocrig.Error, "did you mean"),
         (lambda: allocrig.run("growth", "order_flip", fress="ordered"), allocrig.Error, "did you mean \"frees\""),
+        (lambda: allocrig.run("growth", "order_flip", foo=1), allocrig.Error, "there are: policy, workload, device"),
         (lambda: allocrig.twin("missing.ini"), allocrig.Error, "missing.ini"),
         (lambda: allocrig.workload("missing.trace"), allocrig.Error, "missing.trace"),
         (lambda: allocrig.run("growth", "order_flip", observe=complain), KeyError, "not this one")):
