@@ -190,7 +190,8 @@ void advise_page_sure(FILE *stream, const struct advise_page *page)
     if (result->fidelity == ADVISE_AGREES && !apart && !result->start_blocks && !result->survived)
         say(stream, "So the answer is exact if the program makes the same requests.");
     else if (apart)
-        say(stream, "So the answer is an estimate, and as far off as that or more.");
+        say(stream, "So the answer is an estimate, to within %.2f %% at best.",
+            100 * result->uncertainty);
     else
         say(stream, "So the answer is an estimate.");
 }
@@ -682,8 +683,7 @@ static enum ar_status print_table(FILE *stream, const struct advise_page *page,
         result->timed ? "" : ", retry", capacity);
     say(stream,
         "Needs within %.2f %% count as equal and have the same rank: of these, the setting with "
-        "the "
-        "fewest keys is advised first, then what is recommended.%s",
+        "the fewest keys is advised first, then what is recommended.%s",
         100 * result->uncertainty,
         !has_slow_ones(result) ? ""
         : result->timed        ? " What takes more than twice the time comes last."
