@@ -20,8 +20,8 @@
  * 5. The groups and rows of a kind are in the order of what matters of their worst rows. */
 #define GROUPS_LISTED 3
 
-/* What matters: whether a program ends, its memory, its time, anything else, and last the parts of a
- * whole, such as fragmentation. */
+/* What matters: whether a program ends, its memory, its time, anything else, and last the parts of
+ * a whole, such as fragmentation. */
 enum change_place { CHANGE_OUTCOME, CHANGE_MEMORY, CHANGE_TIME, CHANGE_OTHER, CHANGE_SHARE };
 
 /* Whether both values are parts of a whole. Their change is a difference, in percentage points:
@@ -96,5 +96,6 @@ enum ar_status change_table_print(const struct change_row *rows, size_t count, b
                                   const struct change_words *words, FILE *stream,
                                   enum table_form form, struct ar_error *error);
 
-/* "33.3 % worse"; from ten times on "20.7 times as much"; of a share "1.2 percentage points worse". */
+/* "33.3 % worse"; from ten times on "20.7 times as much"; of a share "1.2 percentage points
+ * worse". */
 void change_size_text(double change, bool is_share, const char *word, char text[48]);

@@ -133,8 +133,8 @@ static bool is_headline(const char *figure)
     return false;
 }
 
-/* Adds "FIGURE 2 worse (embedding +1.3 % and others), 1 better (tape -4 %)" of a policy; NULL: of all
- * that are no headline, without an example. */
+/* Adds "FIGURE 2 worse (embedding +1.3 % and others), 1 better (tape -4 %)" of a policy; NULL: of
+ * all that are no headline, without an example. */
 static void add_changes(char *line, size_t room, const struct verdicts *verdicts,
                         const char *policy, const char *figure)
 {

@@ -133,9 +133,10 @@ void verdicts_close(struct verdicts *self);
 
 /* Writes a comparison as a table, as JUnit XML, and as annotations of GitHub. */
 
-/* Prints the figures that changed or have no data; then a line for each policy with figures that are
- * better or worse, the number of figures by verdict, the smallest change that is detected, waivers that expired or cover nothing, and missing runs. `all`:
- * a row for every figure; otherwise one row for those that share a policy or a figure. */
+/* Prints the figures that changed or have no data; then a line for each policy with figures that
+ * are better or worse, the number of figures by verdict, the smallest change that is detected,
+ * waivers that expired or cover nothing, and missing runs. `all`: a row for every figure; otherwise
+ * one row for those that share a policy or a figure. */
 enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
                             bool all, FILE *stream, enum table_form form, struct ar_error *error);
 

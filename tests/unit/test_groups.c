@@ -51,8 +51,8 @@ TEST(what_has_no_size_is_the_worst)
     assert_int_equal(groups.items[0].worst, 1);
 }
 
-/* An outcome, memory and time come before a larger change of something else, and a share last: so the
- * group is described by its memory, and a single row of memory precedes a group of shares. */
+/* An outcome, memory and time come before a larger change of something else, and a share last: so
+ * the group is described by its memory, and a single row of memory precedes a group of shares. */
 TEST(what_matters_comes_first)
 {
     static const struct group_item items[] = {
