@@ -33,9 +33,6 @@ refuses_text unknown_event '2.*' 'z,0,5'
 refuses_text free_of_unknown_id '3.*7' 'a,0,5' 'f,7'
 refuses_text double_free '4.*' 'a,0,5' 'f,0' 'f,0'
 refuses_text id_reused '4.*' 'a,0,5' 'f,0' 'a,0,5'
-cp workloads/data/tape_small.default.csv.gz "$tmp/twice.csv.gz"
-echo '{"stats": {}, "stats": {}}' >"$tmp/twice.json"
-refuses_trace key_of_a_json_given_twice "$tmp/twice.json .beside .*: line 1: .*duplicate.*stats" "$tmp/twice.csv.gz"
 printf 'event,op\n1,a\n' >"$tmp/odd.csv"
 refuses_trace unknown_content "$tmp/odd.csv" "$tmp/odd.csv"
 

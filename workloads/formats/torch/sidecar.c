@@ -151,7 +151,7 @@ static enum ar_status take_segments(const json_t *root, struct sidecar *out, str
 static enum ar_status load(const char *path, json_t **root, struct ar_error *error)
 {
     json_error_t why;
-    *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    *root = json_load_file(path, 0, &why);
     if (!*root)
         return ar_error_set(error, AR_FORMAT, "line %d: %s", why.line, why.text);
     return json_is_object(*root) ? AR_OK
