@@ -215,7 +215,8 @@ struct ar_policy_ops {
      * so many bytes must be served, and one of more than the answer + R must end with NO_MEMORY.
      * Over mapped pages a request may be larger by the free parts of pages in use that the block
      * can reuse; in vmm a part of each handle that is cut. With classes of sizes the answer is the
-     * smaller one of F and the largest class within F + R. */
+     * smaller one of F and the largest class within F + R. Where a small request needs a larger
+     * segment than a large one (torch, gmlake), the limit may allow only the latter. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */

@@ -197,7 +197,7 @@ static enum ar_status release_free(struct rmm *self, uint32_t stream, uint64_t b
     for (uint32_t i = 0; i < heap->segment_count;) {
         uint32_t first = heap->segments[i].first;
         const struct ar_span *span = &heap->spans.at[first];
-        if (self->maximum_bytes - self->base.totals.reserved_bytes >= bytes)
+        if (self->base.totals.reserved_bytes + bytes <= self->maximum_bytes) /* it may be passed */
             break;
         if (span->used || span->next || span->owner != stream) {
             i++;

@@ -213,6 +213,13 @@ static void list_holders(const struct message *self, struct holder holders[HOLDE
     holders[HOLDER_OTHERS] = holder_of(self, MESSAGE_TENANT, MESSAGE_FIGURE_OTHERS, 0);
     holders[HOLDER_OUTSIDE] =
         holder_of(self, MESSAGE_OUTSIDE, MESSAGE_FIGURE_OUTSIDE_POOL, context);
+    if (self->limit_passed) { /* the pool alone must fit */
+        uint64_t reserved = bytes_of(self, MESSAGE_FIGURE_RESERVED);
+        uint64_t total = bytes_of(self, MESSAGE_FIGURE_TOTAL);
+        uint64_t most_bytes = total > reserved ? total - reserved : 0;
+        if (holders[HOLDER_OUTSIDE].gain > most_bytes)
+            holders[HOLDER_OUTSIDE].gain = most_bytes;
+    }
     holders[HOLDER_REST] =
         holder_of(self, MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_FIGURE_REMAINDER, context);
     holders[HOLDER_POOL] =

@@ -23,6 +23,7 @@ static const char *const specs[] = {
     "gmlake",
     "cupy",
     "rmm-pool",
+    "rmm-pool:initial_pool_size=256",
     "rmm-arena",
     "tlsf",
     "buddy:min=512",
