@@ -444,7 +444,7 @@ static void forget_block(struct conversion *c, uint64_t address, uint32_t range)
 }
 
 /* A live block that the block of a row overlaps is told. If it is one that is only known from its
- * free, which follows, it was not there before the recording: that free is told. */
+ * free, and this free follows, it was not there before the recording: that free is told. */
 static enum ar_status clear_place(struct conversion *c, const struct row *row,
                                   struct ar_error *error)
 {
@@ -452,7 +452,9 @@ static enum ar_status clear_place(struct conversion *c, const struct row *row,
     uint32_t other;
     while ((other = overlapped(c, row->address, row->size)) != 0) {
         const struct row *live = &c->rows[c->ranges.nodes[other].extra];
-        if (live->action == ALLOC || row->action != ALLOC) {
+        const uint64_t *block = ar_map_find(&c->blocks, live->address);
+        bool requested = block && *block & 1;
+        if (live->action == ALLOC || row->action != ALLOC || requested) {
             snprintf(text, sizeof text,
                      "address %" PRIu64 ": the block overlaps that of line %" PRIu32
                      ", which is live",
