@@ -27,6 +27,7 @@
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"
+#include "workloads/trace/check.h"
 
 #define STREAMS_MOST  4096u
 #define MISTAKES_MOST 10u
@@ -82,7 +83,7 @@ struct conversion {
     size_t count, room;
     size_t at; /* the current row */
     struct sidecar sidecar;
-    uint64_t next_id, time_ns;
+    uint64_t next_id, time_ns, kernel_ns;
     struct ar_map blocks;        /* in use, by address: 2 * id, + 1 if its free was requested; its
                                    * range */
     struct ar_range_pool ranges; /* of these blocks; `extra` is the index of the row */
@@ -173,6 +174,9 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
         if (i == count)
             return ar_invalid(error, "the column %s is missing", columns[i]);
         AR_TRY(parse_number(fields[i], columns[i], to[i], error));
+        if (*to[i] == AR_MAP_NO_KEY && (to[i] == &row->address || to[i] == &row->stream))
+            return ar_invalid(error, "%s: %" PRIu64 " is too large: it must be below 2^64 - 1",
+                              columns[i], *to[i]);
     }
     if (count > COLUMNS)
         return ar_invalid(error, "there are more than five columns");
@@ -415,10 +419,11 @@ static enum ar_status append_time(struct conversion *c, struct ar_error *error)
     if (now < before->time_us)
         return ar_invalid(error, "time_us %" PRIu64 " is earlier than %" PRIu64 " in line %" PRIu32,
                           now, before->time_us, before->line);
-    if (now - begin > FAR_US)
+    uint64_t since = now > begin ? now - begin : 0; /* 0: an earlier row is told */
+    if (since > FAR_US)
         return ar_invalid(error, "time_us %" PRIu64 " is more than 35 years after the first row's",
                           now);
-    uint64_t time_ns = (now - begin) * 1000;
+    uint64_t time_ns = since * 1000;
     if (time_ns <= c->time_ns && c->at)
         return AR_OK;
     c->time_ns = time_ns;
@@ -490,12 +495,18 @@ static enum ar_status keep_block(struct conversion *c, const struct row *row,
     return AR_OK;
 }
 
+static enum ar_status check_size(const struct row *row, struct ar_error *error)
+{
+    if (row->size >= TRACE_BYTES_LIMIT)
+        return ar_invalid(error, "a block of %" PRIu64 " bytes cannot be", row->size);
+    return AR_OK;
+}
+
 /* A request and its address. */
 static enum ar_status append_block(struct conversion *c, const struct row *row, bool initial,
                                    struct ar_error *error)
 {
-    if (row->size >= TRACE_BYTES_LIMIT)
-        return ar_invalid(error, "a block of %" PRIu64 " bytes cannot be", row->size);
+    AR_TRY(check_size(row, error));
     AR_TRY(keep_block(c, row, error));
     const struct trace_attributes keys = {.pool = pool_at(c, row->address),
                                           .rest = initial ? "initial=yes" : NULL};
@@ -554,6 +565,7 @@ static enum ar_status append_oom(struct conversion *c, const struct row *row,
 {
     char note[32];
     bool more_follow = false;
+    AR_TRY(check_size(row, error));
     for (size_t i = c->at + 1; i < c->count && !more_follow; i++)
         more_follow = c->rows[i].action == ALLOC || c->rows[i].action == OOM;
     const struct trace_event request = {
@@ -562,11 +574,24 @@ static enum ar_status append_oom(struct conversion *c, const struct row *row,
     return format_failure(c->reading, request, NULL, more_follow, note, error);
 }
 
+static enum ar_status append_kernel(struct conversion *c, const struct row *row,
+                                    struct ar_error *error)
+{
+    struct trace_event kernel = {.kind = TRACE_KERNEL, .value = row->size};
+    if (row->size >= TRACE_TIME_LIMIT - c->kernel_ns)
+        return ar_invalid(error,
+                          "a kernel of %" PRIu64 " ns cannot be: all kernels together must take "
+                          "less than 2^62 ns",
+                          row->size);
+    c->kernel_ns += row->size;
+    AR_TRY(kernel_ordinal(c, row->stream, &kernel.stream, error));
+    return append(c, kernel, NULL, error);
+}
+
 static enum ar_status append_row(struct conversion *c, struct ar_error *error)
 {
     const struct row *row = &c->rows[c->at];
     const uint64_t numbers[] = {row->address, row->size, stream_ordinal(c, row->stream)};
-    struct trace_event kernel = {.kind = TRACE_KERNEL, .value = row->size};
     enum ar_status status = trace_memory_line(c->reading->memory, row->line, error);
     AR_THEN(status, keep_mistake(c, row->line, append_time(c, error), error));
     if (status)
@@ -580,8 +605,7 @@ static enum ar_status append_row(struct conversion *c, struct ar_error *error)
     case OOM:
         return append_oom(c, row, error);
     case KERNEL:
-        status = kernel_ordinal(c, row->stream, &kernel.stream, error);
-        return status ? status : append(c, kernel, NULL, error);
+        return append_kernel(c, row, error);
     case MARK:
         return append(c, (struct trace_event){.kind = TRACE_MARK}, "step", error);
     case SNAPSHOT:
