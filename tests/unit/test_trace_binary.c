@@ -222,6 +222,7 @@ TRACE_TEST(files_are_complete_or_absent)
     assert_non_null(strstr(test_error.text, "nothing was written"));
     assert_int_equal(trace_rig_files(rig), 0);
     assert_says(trace_write(source, "/dev/full", &options, &test_error), AR_IO, "No space left");
+    assert_null(strstr(test_error.text, "nothing was written"));
     assert_int_equal(trace_write(source, rig->folder, &options, &test_error), AR_INVALID);
     assert_int_equal(trace_write(source, "/nowhere/at/all", &options, &test_error), AR_IO);
     /* An existing file is unchanged until the new one is complete. */

@@ -335,8 +335,8 @@ void trace_output_discard(struct trace_output *output)
 static enum ar_status failed(const struct trace_output *output, const char *what, int number,
                              struct ar_error *error)
 {
-    return ar_error_set(error, AR_IO, "%s: %s: %s; nothing was written", output->path, what,
-                        strerror(number));
+    return ar_error_set(error, AR_IO, "%s: %s: %s%s", output->path, what, strerror(number),
+                        output->part ? "; nothing was written" : "");
 }
 
 static enum ar_status open_file(struct trace_output *output, bool direct, struct ar_error *error)
