@@ -394,6 +394,14 @@ static void markdown_titles(const struct table *self, FILE *stream)
     fputs("|\n", stream);
 }
 
+static void markdown_cell(FILE *stream, const char *text)
+{
+    fputs("| ", stream);
+    for (; *text; text++)
+        fprintf(stream, *text == '|' ? "\\%c" : "%c", *text);
+    fputc(' ', stream);
+}
+
 static void print_markdown(const struct table *self, FILE *stream)
 {
     bool titles = false;
@@ -408,7 +416,7 @@ static void print_markdown(const struct table *self, FILE *stream)
             markdown_titles(self, stream);
         titles = true;
         for (size_t j = 0; j < self->column_count; j++)
-            fprintf(stream, "| %s ", j < row->cell_count ? row->cells[j] : "");
+            markdown_cell(stream, j < row->cell_count ? row->cells[j] : "");
         fputs("|\n", stream);
     }
 }

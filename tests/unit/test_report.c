@@ -194,6 +194,8 @@ TEST(tables_line_up)
     table_cell(table, "1");
     table_cell(table, "b");
     table_rest(table, "DNF @ 5");
+    table_cell(table, "c|d");
+    table_cell(table, "2");
     capture_begin(&capture);
     assert_ok(table_print(table, capture.stream, TABLE_TEXT, &test_error));
     capture_is(&capture, "name      size\n"
@@ -201,7 +203,8 @@ TEST(tables_line_up)
                          "\ngroup 1\n"
                          "a         12.5\n"
                          "too long     1\n"
-                         "b         DNF @ 5\n");
+                         "b         DNF @ 5\n"
+                         "c|d          2\n");
     capture_begin(&capture);
     assert_ok(table_print(table, capture.stream, TABLE_MARKDOWN, &test_error));
     capture_is(&capture, "**group 1**\n\n"
@@ -209,7 +212,8 @@ TEST(tables_line_up)
                          "| --- | ---: |\n"
                          "| a | 12.5 |\n"
                          "| too long | 1 |\n"
-                         "| b | DNF @ 5 |\n");
+                         "| b | DNF @ 5 |\n"
+                         "| c\\|d | 2 |\n");
     table_close(table);
 }
 
