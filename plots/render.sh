@@ -23,8 +23,10 @@ if ! compgen -G "$data/*.csv" >/dev/null; then
     [ ! -d "$data/data" ] || { echo "figures: $given has no CSV files; did you mean $given/data?" >&2; exit 2; }
     echo "figures: $given has no CSV files: \`allocrig run .. --output FOLDER\` writes FOLDER/data" >&2; exit 2
 fi
-panels=${PANELS:-internal external unusable overhead}
-for panel in $panels; do
+read -rd '' -a names <<<"${PANELS:-internal external unusable overhead}"
+panels=${names[*]}
+[ -n "$panels" ] || { echo "figures: PANELS names no panel: internal, external, unusable, overhead" >&2; exit 2; }
+for panel in "${names[@]}"; do
     case $panel in internal | external | unusable | overhead) ;; *)
         echo "figures: PANELS=$panel is no panel: internal, external, unusable, overhead" >&2; exit 2 ;;
     esac

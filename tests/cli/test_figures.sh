@@ -187,6 +187,10 @@ check panels_are_drawn_alone [ "$(grep -cE '>(internal|external|unusable|overhea
 check a_caption_has_the_panels eval 'grep -q "External: .* Overhead: " "$TEST_TMP/learned/two/captions.txt" && ! grep -qE "Internal|Unusable" "$TEST_TMP/learned/two/captions.txt"'
 output=$(PANELS=outside plots/render.sh "$TEST_TMP/learned" "$TEST_TMP/learned/two" svg 2>&1)
 check an_unknown_panel_is_refused [ "$? $output" = "2 figures: PANELS=outside is no panel: internal, external, unusable, overhead" ]
+output=$(PANELS='*' plots/render.sh "$TEST_TMP/learned" "$TEST_TMP/learned/two" svg 2>&1)
+check a_panel_is_no_pattern [ "$? $output" = "2 figures: PANELS=* is no panel: internal, external, unusable, overhead" ]
+output=$(PANELS=' ' plots/render.sh "$TEST_TMP/learned" "$TEST_TMP/learned/two" svg 2>&1)
+check no_panel_is_refused [ "$? $output" = "2 figures: PANELS names no panel: internal, external, unusable, overhead" ]
 check a_long_title_has_lines grep -q '>max_split_size_mb=128,<' "$TEST_TMP/long/figures/memory-saw_tooth-column.svg"
 check each_figure_has_a_caption [ "$(grep -cE '^(memory-saw_tooth|slowdown|pareto): ' "$TEST_TMP/long/figures/captions.txt")" = 3 ]
 check captions_say_what_they_are_of grep -qx 'All: allocrig 0.1.0, commit 123. a: frees ordered, host none.' "$TEST_TMP/long/figures/captions.txt"
