@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/size.h"
 #include "sim/replay/run.h"
-
-#define DRIVER_MOST (UINT64_C(1) << 40)
+#include "workloads/trace/check.h"
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
@@ -506,24 +504,13 @@ static enum ar_status on_change(struct replay *run, const struct trace_event *ev
     return replay_at_event(run, event, AR_FORMAT, error);
 }
 
-/* FORMAT: the note is not one of the two on the driver. */
-static enum ar_status on_driver(struct replay *run, const struct trace_event *event,
-                                struct ar_error *error)
+static void on_driver(struct replay *run, const struct trace_event *event)
 {
-    const char *note = trace_text_of(run->config->source, event->value);
-    bool is_local = strncmp(note, "driver,local,", 13) == 0;
+    bool is_local;
     uint64_t bytes;
-    if ((!is_local && strncmp(note, "driver,took,", 12) != 0) ||
-        ar_count_parse(strrchr(note, ',') + 1, &bytes, NULL) != AR_OK || bytes > DRIVER_MOST) {
-        (void)replay_bad_input(run, event,
-                               "a note on the driver is driver,local,BYTES or driver,took,BYTES, "
-                               "at most 2^40",
-                               error);
-        return AR_FORMAT;
-    }
-    if (run->device->ops->driver)
+    if (run->device->ops->driver &&
+        trace_driver_note(trace_text_of(run->config->source, event->value), &is_local, &bytes))
         run->device->ops->driver(run->device, is_local, bytes);
-    return AR_OK;
 }
 
 static void progress(struct replay *run)
@@ -577,7 +564,7 @@ static enum ar_status no_block_event(struct replay *run, const struct trace_even
         return AR_OK;
     case TRACE_NOTE:
         if (event->flags & TRACE_DRIVER)
-            return on_driver(run, event, error);
+            on_driver(run, event);
         return trace_is_change(event) ? on_change(run, event, error) : AR_OK;
     default:
         return replay_bad_input(run, event, "not a kind of event", error);

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "allocators/base/size.h"
+
 enum block_state { BLOCK_FREE, BLOCK_LIVE, BLOCK_FREE_REQUESTED };
 
 struct trace_check_block {
@@ -21,6 +23,7 @@ struct trace_check_block {
 
 #define NO_SLOT      UINT32_MAX
 #define BYTES_IN_ALL (UINT64_C(1) << 63)
+#define DRIVER_MOST  (UINT64_C(1) << 40) /* bytes of a note */
 
 void trace_check_start(struct trace_check *check, const struct trace_tables *tables, bool by_slot,
                        bool free_requested_final)
@@ -227,6 +230,25 @@ static enum ar_status check_order(struct trace_check *check, const struct trace_
     return AR_OK;
 }
 
+bool trace_driver_note(const char *text, bool *is_local, uint64_t *bytes)
+{
+    *is_local = strncmp(text, "driver,local,", 13) == 0;
+    if (!*is_local && strncmp(text, "driver,took,", 12) != 0)
+        return false;
+    return ar_count_parse(text + (*is_local ? 13 : 12), bytes, NULL) == AR_OK &&
+           *bytes <= DRIVER_MOST;
+}
+
+static enum ar_status check_driver(const char *text, struct ar_error *error)
+{
+    bool is_local;
+    uint64_t bytes;
+    if (trace_driver_note(text, &is_local, &bytes))
+        return AR_OK;
+    return ar_invalid(error, "a note on the driver is driver,local,BYTES or driver,took,BYTES, at "
+                             "most 2^40");
+}
+
 static enum ar_status check_text(struct trace_check *check, struct trace_event *event,
                                  struct ar_error *error)
 {
@@ -240,8 +262,10 @@ static enum ar_status check_text(struct trace_check *check, struct trace_event *
         event->flags = strcmp(text, "step") == 0 ? TRACE_STEP : 0;
     else if (strncmp(text, "settings,", 9) == 0 || strncmp(text, "limit,", 6) == 0)
         event->flags = TRACE_CHANGE;
-    else if (strncmp(text, "driver,", 7) == 0)
+    else if (strncmp(text, "driver,", 7) == 0 || strcmp(text, "driver") == 0)
         event->flags = TRACE_DRIVER;
+    if (event->flags == TRACE_DRIVER)
+        AR_TRY(check_driver(text, error));
     if (event->value > check->texts_seen)
         return ar_invalid(error, "text %llu is used before text %llu",
                           (unsigned long long)event->value, (unsigned long long)check->texts_seen);

@@ -55,6 +55,10 @@ enum ar_status trace_check_event(struct trace_check *check, struct trace_event *
 enum ar_status trace_check_span(struct trace_check *check, const struct trace_event *events,
                                 size_t count, size_t *at, struct ar_error *error);
 
+/* Reads driver,local,BYTES or driver,took,BYTES; false: the text is neither. A note that is checked
+ * is one of them. */
+bool trace_driver_note(const char *text, bool *is_local, uint64_t *bytes);
+
 /* Writes counts and hash to `info`; the other fields stay. */
 void trace_check_finish(struct trace_check *check, struct trace_info *info);
 
