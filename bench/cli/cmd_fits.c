@@ -148,6 +148,14 @@ struct opened {
     struct advise_config config;
 };
 
+static enum ar_status no_request(const struct trace_info *info, struct ar_error *error)
+{
+    return ar_invalid(error,
+                      "%s made no request on a GPU, so there is nothing to answer; does it use "
+                      "the device cuda?",
+                      info->name);
+}
+
 static enum ar_status open_part(const struct arguments *self, struct trace_source *source,
                                 struct opened *out, struct ar_error *error)
 {
@@ -160,10 +168,7 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
         return ar_error_set(error, AR_UNSUPPORTED, "fits cannot answer for %s: %s", info->name,
                             out->notes.refusal);
     if (!info->allocs)
-        return ar_invalid(error,
-                          "%s made no request on a GPU, so there is nothing to answer; does it use "
-                          "the device cuda?",
-                          info->name);
+        return no_request(info, error);
     recorded_card_spec(info, spec);
     if (self->card[0])
         snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim:profile=%s", self->card);
@@ -216,6 +221,20 @@ static enum ar_status try_part(void *argument, const struct workload_part *part,
     return status;
 }
 
+/* Refuses a trace for which no run says whether it fits. */
+static enum ar_status check_answer(const struct trace_info *info,
+                                   const struct advise_result *advice, struct ar_error *error)
+{
+    const struct advise_row *rows[FITS_ROWS_MOST];
+    size_t count = fits_rows(advice, rows);
+    if (!advice->peak.bytes && !advice->has_failed_request)
+        return no_request(info, error);
+    for (size_t i = 0; i < count; i++)
+        if (rows[i]->at.begun || rows[i]->at.full)
+            return AR_OK;
+    return ar_error_set(error, AR_FORMAT, "%s", rows[0]->at.why);
+}
+
 static enum ar_status print_part(struct arguments *self, struct opened *opened,
                                  struct ar_error *error)
 {
@@ -228,6 +247,7 @@ static enum ar_status print_part(struct arguments *self, struct opened *opened,
                               .notes = &opened->notes,
                               .vary = &self->vary};
     AR_TRY(advise_run(&opened->config, &advice, error));
+    AR_TRY(check_answer(shown.info, &advice, error));
     if (!self->begun) /* further seeds are those of the first GPU */
         shown.spread = self->spread;
     const struct advise_row *rows[FITS_ROWS_MOST];

@@ -169,6 +169,7 @@ static enum ar_status run_once(const struct trial_setup *setup, struct trace_sou
     }
     if (says_no(status)) {
         out->begun = false;
+        out->full = status == AR_NO_MEMORY || status == AR_REFUSED;
         snprintf(out->why, sizeof out->why, "%.190s", error->text);
         status = AR_OK;
     }

@@ -37,6 +37,7 @@ enum trial_sensitivity {
 
 struct trial {
     bool begun; /* false: the policy cannot start on this device; see `why` */
+    bool full;  /* not begun, because the memory is too small */
     bool passed;
     uint64_t event, bytes; /* of the first failure */
     enum replay_cause cause;

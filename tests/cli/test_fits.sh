@@ -175,6 +175,15 @@ check and_a_sentence said 'python3 ended with status 3; the answer is about the 
 refuses no_trace_is_not_a_no 2 'false ended with status 1; no trace was written' fits -- false
 printf '# allocrig-trace 1\nm,step\n!,traced,versions,torch 2.11.0\n' >"$TEST_TMP/still.trace"
 refuses no_request 2 'still made no request on a GPU, so there is nothing to answer; does it use the device cuda' fits "$TEST_TMP/still.trace"
+# Without a run that begins there is no answer.
+printf '# allocrig-trace 1\na,0,5\n!,driver,foo,1\n' >"$TEST_TMP/bad.trace"
+refuses bad_note 2 'a note on the driver is driver,local,BYTES' fits "$TEST_TMP/bad.trace" --card rtx4090
+printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,5\n!,settings,garbage:::\n' >"$TEST_TMP/bad.trace"
+refuses bad_settings 2 'event 1: policy torch: conf "garbage:::": the option is unknown' fits "$TEST_TMP/bad.trace" --card rtx4090
+for request in a,0,0 a,0,1000000,0,space=pinned; do
+    printf '# allocrig-trace 1\n%s\n' "$request" >"$TEST_TMP/none.trace"
+    refuses "nothing_on_the_card_$request" 2 'none made no request on a GPU' fits "$TEST_TMP/none.trace" --card h200
+done
 refuses no_step 2 '--steps: "0" must be a whole number from 1 on' fits --steps 0 -- true
 refuses no_rank 2 '--world: "0" must be' trace --world 0 -- true
 refuses a_command_without_dashes 2 '"train.py" after "python3": .* write fits -- python3 train\.py' fits python3 train.py
