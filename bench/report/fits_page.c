@@ -113,7 +113,9 @@ static void print_head(FILE *stream, const struct fits_page *page)
     char value[96] = "", step[64] = "";
     if (page->vary->name[0])
         snprintf(value, sizeof value, " with %s=%" PRIu64, page->vary->name, page->vary->value);
-    if (info->steps)
+    if (info->steps && page->advice->peak.step > info->steps)
+        snprintf(step, sizeof step, ", after the last step");
+    else if (info->steps)
         snprintf(step, sizeof step, ", in step %" PRIu64 " of %" PRIu64, page->advice->peak.step,
                  info->steps);
     say(stream, "%s%s, %s for %s, %s: %" PRIu64 " requests.", info->name, value,

@@ -184,6 +184,9 @@ for request in a,0,0 a,0,1000000,0,space=pinned; do
     printf '# allocrig-trace 1\n%s\n' "$request" >"$TEST_TMP/none.trace"
     refuses "nothing_on_the_card_$request" 2 'none made no request on a GPU' fits "$TEST_TMP/none.trace" --card h200
 done
+printf '# allocrig-trace 1\nm,step\na,0,5000000000\n' >"$TEST_TMP/late.trace"
+run fits "$TEST_TMP/late.trace" --card l4
+check a_peak_after_the_last_step says '^Live peak 4\.657 GiB, after the last step\. '
 refuses no_step 2 '--steps: "0" must be a whole number from 1 on' fits --steps 0 -- true
 refuses no_rank 2 '--world: "0" must be' trace --world 0 -- true
 refuses a_command_without_dashes 2 '"train.py" after "python3": .* write fits -- python3 train\.py' fits python3 train.py
