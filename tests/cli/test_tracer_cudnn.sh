@@ -124,12 +124,12 @@ assert taken(narrow, 0, knob(16, 2, 1, 1)) == 0  # four groups share a tile
 many = shape(10, (128, 128, 56, 56), (32, 128, 3, 3), (128, 32, 56, 56), dtype='float32', last=True)
 assert taken(many, 0, knob(16, 2, 1, 1)) == 131"
 check products_of_single_elements_as_a_card_listed_them sizes "
-import gzip
+import gzip, itertools, os
 types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}
 right, count = [0, 0], [0, 0]
+every = 1 if os.environ.get('TEST_SOAK') == '1' else 5
 with gzip.open('results/published/h200/cudnn/held-191.tsv.gz', 'rt') as lines:
-    next(lines)
-    for line in lines:
+    for line in itertools.islice(lines, 1, None, every):
         c = line.split()
         x, w, y, stride, padding = (tuple(int(v) for v in t.split('x')) for t in c[1:6])
         s = shape(int(c[0]), x, w, y, stride[0], padding[0], x[1] // w[1], types[c[7]], c[8] == '1')
@@ -138,7 +138,7 @@ with gzip.open('results/published/h200/cudnn/held-191.tsv.gz', 'rt') as lines:
             divided = s.operation == plans.BACKWARD_WEIGHT and s.channels_last
             count[divided] += 1
             right[divided] += source.products.sizes(s)[:1] == [int(size)]
-assert min(count) > 2000 and right[0] > 0.8 * count[0] and right[1] > 0.87 * count[1], (right, count)"
+assert min(count) * every > 2000 and right[0] > 0.8 * count[0] and right[1] > 0.87 * count[1], (right, count)"
 check parts_between_measured_numbers_of_positions sizes "
 from allocrig_tracer import cudnn_products as products
 assert products.parts(4800, 66, 4) == 64 and products.parts(9600, 132, 4) == 127
