@@ -6,6 +6,7 @@
  * pages.csv anew. */
 #include <ctype.h>
 
+#include "allocators/base/fnv.h"
 #include "bench/report/pages.h"
 #include "sim/explain/message.h"
 #include "tests/support/test.h"
@@ -429,10 +430,7 @@ static char *said_of(const char *text)
 
 static uint64_t hash_of(const char *text)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
+    return ar_fnv64(AR_FNV64_SEED, text, strlen(text));
 }
 
 static FILE *pages; /* FILE,HASH in the order of messages.csv */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "allocators/base/fnv.h"
 #include "allocators/base/rng.h"
 
 #define STRETCHES  16
@@ -107,10 +108,12 @@ static enum ar_status give_plan(const struct op_script *script, struct ar_policy
     return status;
 }
 
-static void mix(uint64_t *hash, uint64_t value)
+void op_script_hash(uint64_t *hash, uint64_t value)
 {
-    for (int i = 0; i < 64; i += 8)
-        *hash = (*hash ^ (value >> i & 0xff)) * UINT64_C(0x100000001b3);
+    for (unsigned i = 0; i < 64; i += 8) {
+        const uint8_t byte = (uint8_t)(value >> i);
+        *hash = ar_fnv64(*hash, &byte, 1);
+    }
 }
 
 static enum ar_status run_op(const struct op *op, struct ar_policy *policy,
@@ -129,8 +132,8 @@ static enum ar_status run_op(const struct op *op, struct ar_policy *policy,
             block->requested_bytes = 0;
         result->served += status == AR_OK;
         result->refused += status == AR_NO_MEMORY;
-        mix(&result->hash, status ? UINT64_MAX : block->address);
-        mix(&result->hash, status ? 0 : block->granted_bytes);
+        op_script_hash(&result->hash, status ? UINT64_MAX : block->address);
+        op_script_hash(&result->hash, status ? 0 : block->granted_bytes);
         return status == AR_NO_MEMORY ? AR_OK : status;
     case OP_FREE:
         if (live)
@@ -147,7 +150,7 @@ static enum ar_status run_op(const struct op *op, struct ar_policy *policy,
 
 struct op_result op_script_run(const struct op_script *script, struct ar_policy *policy)
 {
-    struct op_result result = {.hash = UINT64_C(0xcbf29ce484222325)};
+    struct op_result result = {.hash = AR_FNV64_SEED};
     if ((policy->ops->capabilities & AR_POLICY_OFFLINE) && policy->ops->plan) {
         result.status = give_plan(script, policy);
         if (result.status)

@@ -42,3 +42,6 @@ void op_script_close(struct op_script *script);
 
 /* Runs it on the policy. It requests alignment only if the policy supports it. */
 struct op_result op_script_run(const struct op_script *script, struct ar_policy *policy);
+
+/* Goes on with an FNV-1a hash (allocators/base/fnv.h) over the bytes of a value, lowest first. */
+void op_script_hash(uint64_t *hash, uint64_t value);

@@ -1,10 +1,12 @@
 /* What runs a policy several times, in steps: several processes, advice, comparisons of driver
  * calls, a fixed stream of requests (steps.h). */
+#include "allocators/base/fnv.h"
 #include "bench/report/model.h"
 #include "bench/suite/tenants_suite.h"
 #include "sim/advise/advise.h"
 #include "sim/advise/fits.h"
 #include "sim/sim_device/profile.h"
+#include "tests/support/op_script.h"
 #include "tests/support/steps_state.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
@@ -400,15 +402,6 @@ static uint32_t draw(void)
     return stream.x >> 8;
 }
 
-/* FNV-1a over the eight bytes of an address, lowest first. */
-static void hash_address(uint64_t address)
-{
-    for (unsigned i = 0; i < 8; i++) {
-        stream.hash ^= address >> 8 * i & 0xff;
-        stream.hash *= UINT64_C(0x100000001b3);
-    }
-}
-
 static uint64_t draw_bytes(void)
 {
     uint32_t kind = draw() % 10;
@@ -432,13 +425,13 @@ static void stream_step(struct ar_policy *policy)
     struct ar_policy_request request = {.bytes = draw_bytes()};
     struct ar_policy_block *block = &stream.live[stream.count];
     if (ar_policy_alloc(policy, &request, block) == AR_OK) {
-        hash_address(block->address);
+        op_script_hash(&stream.hash, block->address);
         stream.live_bytes += request.bytes;
         stream.count++;
         if (policy->totals.granted_bytes > stream.peak_granted_bytes)
             stream.peak_granted_bytes = policy->totals.granted_bytes;
     } else {
-        hash_address(UINT64_MAX);
+        op_script_hash(&stream.hash, UINT64_MAX);
         stream.fails++;
     }
 }
@@ -449,7 +442,7 @@ static void request_stream(struct steps *s)
     steps_need_policy(s);
     memset(&stream, 0, sizeof stream);
     stream.x = 12345;
-    stream.hash = UINT64_C(0xcbf29ce484222325);
+    stream.hash = AR_FNV64_SEED;
     for (unsigned i = 0; i < STREAM_STEPS; i++) {
         stream_step(s->policy);
         if (ar_policy_validate(s->policy, &test_error) != AR_OK)
