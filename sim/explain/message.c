@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "sim/explain/message_claim.h"
 #include "sim/explain/message_text.h"
 
 #define TEXTS(function, type, list, text_of)                                                       \
@@ -128,73 +129,7 @@ static const struct failure *failure_in(const struct message_text *text, bool cr
 }
 
 #define NEAR_BEFORE 160
-
-static bool is_letter(char c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-/* Whether the word at `at` is one that people write, and programs do not. */
-static bool is_personal(const struct message_text *text, size_t at)
-{
-    static const char *const words[] = {
-        "i",      "if",     "i'm",      "i've",    "we",       "we're", "our",       "ours",
-        "my",     "me",     "us",       "does",    "did",      "says",  "said",      "doesn't",
-        "didn't", "isn't",  "wasn't",   "should",  "would",    "once",  "never",     "no",
-        "nor",    "prints", "when",     "whether", "consider", "might", "something", "because",
-        "though", "anyone", "although", "fixed",   "asserts"};
-    if (!message_text_apart(text, at) && (at == 0 || is_letter(text->chars[at - 1])))
-        return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t length = strlen(words[i]);
-        if (strncmp(text->chars + at, words[i], length) == 0 &&
-            (message_text_apart(text, at + length) || strchr(",", text->chars[at + length])))
-            return true;
-    }
-    return false;
-}
-
-static size_t find_quote(const struct message_text *text, size_t at, size_t end)
-{
-    const char *quote = at < end ? memchr(text->chars + at, '"', end - at) : NULL;
-    return quote ? (size_t)(quote - text->chars) + 1 : end;
-}
-
-/* Whether the message is quoted and the sentence goes on: "oom-kill event" together with .., or
- * [WinError 1455] "The paging file .." is. A quote before a key (level=) or a bracket is one of a
- * log. */
-static bool is_quoted_within(const struct message_text *text, size_t at, size_t end)
-{
-    size_t next = find_quote(text, at, end);
-    if (next <= at + 2 && message_text_apart(text, next - 1)) /* it begins here */
-        next = find_quote(text, next, end);
-    size_t after = next;
-    while (after < text->count && is_letter(text->chars[after]) &&
-           (after == next || !message_text_apart(text, after)))
-        after++;
-    return after > next && message_text_apart(text, next) && text->chars[after] != '=';
-}
-
-/* Whether the words of the message are those of a person, who may tell of another time. */
-static bool is_told(const struct message_text *text, const struct message *self)
-{
-    size_t end = message_text_sentence_end(text, self->end);
-    for (size_t at = message_text_sentence_begin(text, self->at); at < end; at++)
-        if ((at < self->at || at >= self->end) && is_personal(text, at))
-            return true;
-    return text->chars[end] == '?' || is_quoted_within(text, self->end, end);
-}
-
-/* Whether the words before a message make it an example, or another person's. */
-static bool is_example(const struct message_text *text, const struct message *self)
-{
-    static const char words[] = "ifyousee|ifyouread|ifyouget|ifitsays|suppose|imagine|forexample|"
-                                "colleague|coworker|someoneelse|anotheruser";
-    size_t from = self->at > NEAR_BEFORE ? self->at - NEAR_BEFORE : 0;
-    return self->end && message_text_any(text, words, from, self->at);
-}
-
-#define NEAR_CHIP 400
+#define NEAR_CHIP   400
 
 /* Whether the text tells of an "OOM", which a counter with 0 ("CUDA OOMs: 0") does not. */
 static bool tells_of_oom(const struct message_text *text)
@@ -229,9 +164,9 @@ static void read_rest(const struct message_text *text, struct message *self)
     if (self->on_chip)
         self->goes_on = self->may_fail |=
             self->goes_on || message_text_any(text, tries, from, self->end + NEAR_CHIP);
-    self->told = is_example(text, self);
+    self->told = message_claim_is_example(text, self);
     if (self->host && self->end && !self->indirect) {
-        self->told |= is_told(text, self);
+        self->told |= message_claim_is_told(text, self);
         self->several = message_text_tells_of_card(text, self) || failure_in(text, true);
     }
     if (self->printed)

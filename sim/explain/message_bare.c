@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/explain/message_claim.h"
 #include "sim/explain/message_forms.h"
 
 static const char how_beside[] =
@@ -390,26 +391,6 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
     return NULL;
 }
 
-/* Whether the words before `at` say that memory may run out: advice, or a text about a program.
- * Words for a card may stand between. */
-static bool is_feared(const struct message_text *text, size_t at)
-{
-    static const char *const words[] = {
-        "notrun",      "neverrun",  "yourun",    "mayrun", "canrun",   "mightrun",
-        "couldrun",    "wouldrun",  "willrun",   "avoid",  "avoiding", "prevent",
-        "preventing",  "if",        "unless",    "incase", "incaseof", "whena",
-        "ratherthana", "insteadof", "isnot",     "nota",   "isn't",    "wasnot",
-        "wasn't",      "thereisno", "willnotbe", "canbe",  "couldbe"};
-    static const char *const between[] = {"outof", "cuda",  "gpu", "device", "plain",
-                                          "real",  "video", "the", "an",     "any"};
-    for (size_t i = 0; i < sizeof between / sizeof *between; i++)
-        at -= message_text_ends(text, between[i], at) ? strlen(between[i]) : 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (message_text_ends(text, words[i], at))
-            return true;
-    return false;
-}
-
 /* Whether "out of memory" is cut within its last word. */
 static bool is_cut_word(const struct message_text *text, size_t at)
 {
@@ -469,7 +450,7 @@ static bool is_failure(const struct message_text *text, const struct message_for
     size_t from = at > before ? at - before : 0, to = at + after;
     char last = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
     bool inside = isalpha((unsigned char)last) || last == '_'; /* of a name in a program */
-    return !inside && !is_feared(text, at) && !message_text_ends(text, "(not", at) &&
+    return !inside && !message_claim_is_feared(text, at) && !message_text_ends(text, "(not", at) &&
            !message_text_ends(text, ",not", at) &&
            (form->flags & FORM_HOST || card_near(text, at, NEAR_CHARACTERS)) &&
            !message_text_any(text, others, from, to);
@@ -491,18 +472,6 @@ static bool names_other_error(const struct message_text *text, size_t from, size
                 return true;
         }
     return false;
-}
-
-/* Whether the words are one of several causes, a guess, or advice. */
-static bool is_guess(const struct message_text *text, size_t at)
-{
-    static const char words[] =
-        "potential|possibl|maybe|mightbe|mayhave|perhaps|probably|otherwise|avoid|prevent|unless";
-    size_t from = at;
-    while (from > 0 && at - from < NEAR_CHARACTERS &&
-           !(text->gaps[from] == MESSAGE_GAP_LINE && text->chars[from - 1] == '.'))
-        from--;
-    return message_text_any(text, words, from, at);
 }
 
 /* Whether a word for a card stands in the line of `at`: a whole one, for "gpu020" is a host. */
@@ -572,7 +541,7 @@ static bool is_said(const struct message_text *text, const struct message_form *
         (form->how == message_how_unknown && names_other_error(text, at, at + 4 * NEAR_CHARACTERS)))
         return false;
     bool code = memchr(text->chars + at, '_', length) != NULL; /* the name of an error */
-    if ((!code && is_feared(text, at)) ||
+    if ((!code && message_claim_is_feared(text, at)) ||
         (message_text_ends(text, "oom", at + length) && *rest == 's'))
         return false; /* "CUDA OOMs: 1" is a counter */
     if (form->flags & FORM_HOST && is_of_card(text, at, at + length))
@@ -639,7 +608,8 @@ static bool read_words(const struct message_text *text, const struct message_for
     if (first == MESSAGE_NOWHERE)
         return false;
     message_form_apply(form, self);
-    self->indirect |= self->host && (is_guess(text, first) || is_beside_card(text, first));
+    self->indirect |=
+        self->host && (message_claim_is_guess(text, first) || is_beside_card(text, first));
     self->bare = true;
     self->taken = 1;
     self->at = first;

@@ -1,0 +1,98 @@
+#include "sim/explain/message_claim.h"
+
+#include <string.h>
+
+#define NEAR_CHARACTERS 100
+#define NEAR_BEFORE     160
+
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+bool message_claim_is_feared(const struct message_text *text, size_t at)
+{
+    static const char *const words[] = {
+        "notrun",      "neverrun",  "yourun",    "mayrun", "canrun",   "mightrun",
+        "couldrun",    "wouldrun",  "willrun",   "avoid",  "avoiding", "prevent",
+        "preventing",  "if",        "unless",    "incase", "incaseof", "whena",
+        "ratherthana", "insteadof", "isnot",     "nota",   "isn't",    "wasnot",
+        "wasn't",      "thereisno", "willnotbe", "canbe",  "couldbe"};
+    static const char *const between[] = {"outof", "cuda",  "gpu", "device", "plain",
+                                          "real",  "video", "the", "an",     "any"};
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++)
+        at -= message_text_ends(text, between[i], at) ? strlen(between[i]) : 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (message_text_ends(text, words[i], at))
+            return true;
+    return false;
+}
+
+bool message_claim_is_guess(const struct message_text *text, size_t at)
+{
+    static const char words[] =
+        "potential|possibl|maybe|mightbe|mayhave|perhaps|probably|otherwise|avoid|prevent|unless";
+    size_t from = at;
+    while (from > 0 && at - from < NEAR_CHARACTERS &&
+           !(text->gaps[from] == MESSAGE_GAP_LINE && text->chars[from - 1] == '.'))
+        from--;
+    return message_text_any(text, words, from, at);
+}
+
+/* Whether the word at `at` is one that people write, and programs do not. */
+static bool is_personal(const struct message_text *text, size_t at)
+{
+    static const char *const words[] = {
+        "i",      "if",     "i'm",      "i've",    "we",       "we're", "our",       "ours",
+        "my",     "me",     "us",       "does",    "did",      "says",  "said",      "doesn't",
+        "didn't", "isn't",  "wasn't",   "should",  "would",    "once",  "never",     "no",
+        "nor",    "prints", "when",     "whether", "consider", "might", "something", "because",
+        "though", "anyone", "although", "fixed",   "asserts"};
+    if (!message_text_apart(text, at) && (at == 0 || is_letter(text->chars[at - 1])))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]);
+        if (strncmp(text->chars + at, words[i], length) == 0 &&
+            (message_text_apart(text, at + length) || strchr(",", text->chars[at + length])))
+            return true;
+    }
+    return false;
+}
+
+static size_t find_quote(const struct message_text *text, size_t at, size_t end)
+{
+    const char *quote = at < end ? memchr(text->chars + at, '"', end - at) : NULL;
+    return quote ? (size_t)(quote - text->chars) + 1 : end;
+}
+
+/* Whether the message is quoted and the sentence goes on: "oom-kill event" together with .., or
+ * [WinError 1455] "The paging file .." is. A quote before a key (level=) or a bracket is one of a
+ * log. */
+static bool is_quoted_within(const struct message_text *text, size_t at, size_t end)
+{
+    size_t next = find_quote(text, at, end);
+    if (next <= at + 2 && message_text_apart(text, next - 1)) /* it begins here */
+        next = find_quote(text, next, end);
+    size_t after = next;
+    while (after < text->count && is_letter(text->chars[after]) &&
+           (after == next || !message_text_apart(text, after)))
+        after++;
+    return after > next && message_text_apart(text, next) && text->chars[after] != '=';
+}
+
+bool message_claim_is_told(const struct message_text *text, const struct message *self)
+{
+    size_t end = message_text_sentence_end(text, self->end);
+    for (size_t at = message_text_sentence_begin(text, self->at); at < end; at++)
+        if ((at < self->at || at >= self->end) && is_personal(text, at))
+            return true;
+    return text->chars[end] == '?' || is_quoted_within(text, self->end, end);
+}
+
+bool message_claim_is_example(const struct message_text *text, const struct message *self)
+{
+    static const char words[] = "ifyousee|ifyouread|ifyouget|ifitsays|suppose|imagine|forexample|"
+                                "colleague|coworker|someoneelse|anotheruser";
+    size_t from = self->at > NEAR_BEFORE ? self->at - NEAR_BEFORE : 0;
+    return self->end && message_text_any(text, words, from, self->at);
+}

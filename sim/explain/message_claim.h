@@ -1,0 +1,18 @@
+/* Whether the words of a message say that it happened to the program of the text: a text may also
+ * fear, guess, quote or deny it. */
+#pragma once
+
+#include "sim/explain/message_text.h"
+
+/* Whether the words before `at` say that memory may run out: advice, or a text about a program.
+ * Words for a card may stand between. */
+bool message_claim_is_feared(const struct message_text *text, size_t at);
+
+/* Whether the words are one of several causes, a guess, or advice. */
+bool message_claim_is_guess(const struct message_text *text, size_t at);
+
+/* Whether the words of the message are those of a person, who may tell of another time. */
+bool message_claim_is_told(const struct message_text *text, const struct message *self);
+
+/* Whether the words before a message make it an example, or another person's. */
+bool message_claim_is_example(const struct message_text *text, const struct message *self);
