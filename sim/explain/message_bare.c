@@ -439,6 +439,15 @@ static size_t find_fails(const struct message_text *text, const struct message_f
     return nearest > at + after ? nearest - after : at + 1;
 }
 
+/* Whether the word of `at` is in a cell of a table: "gpu memory | failing". */
+static bool is_column(const struct message_text *text, size_t at)
+{
+    size_t end = at;
+    while (end < text->count && isalpha((unsigned char)text->chars[end]))
+        end++;
+    return text->chars[end] == '|';
+}
+
 /* Whether words near a word for memory of a card, with some of `fails`, are a failure. A program
  * that then takes less has not failed, and who allocates nodes has no memory. */
 static bool is_failure(const struct message_text *text, const struct message_form *form, size_t at)
@@ -453,7 +462,7 @@ static bool is_failure(const struct message_text *text, const struct message_for
     return !inside && !message_claim_is_feared(text, at) && !message_text_ends(text, "(not", at) &&
            !message_text_ends(text, ",not", at) &&
            (form->flags & FORM_HOST || card_near(text, at, NEAR_CHARACTERS)) &&
-           !message_text_any(text, others, from, to);
+           !message_text_any(text, others, from, to) && !is_column(text, at);
 }
 
 /* Whether the code of another error than a lack of memory is named: cudaErrorNotSupported. */
@@ -537,7 +546,7 @@ static bool is_said(const struct message_text *text, const struct message_form *
             return false;
     if (form->framework == MESSAGE_TRITON_SERVER && message_text_has(text, "isinsufficientforcuda"))
         return false;
-    if (message_text_other_reason(text, at + length) ||
+    if (message_claim_is_code(text, at) || message_text_other_reason(text, at + length) ||
         (form->how == message_how_unknown && names_other_error(text, at, at + 4 * NEAR_CHARACTERS)))
         return false;
     bool code = memchr(text->chars + at, '_', length) != NULL; /* the name of an error */
@@ -575,7 +584,8 @@ static size_t find_said(const struct message_text *text, const struct message_fo
 /* The words around a message that names no program. */
 static void read_around(const struct message_text *text, size_t at, struct message *self)
 {
-    const char *card = card_near(text, at, 3 * NEAR_CHARACTERS);
+    const char *card = card_near(text, at, NEAR_CHARACTERS / 3);
+    card = card && *card ? card : card_near(text, at, 3 * NEAR_CHARACTERS);
     message_text_request(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
     if (is_rmm(text)) {
         self->framework = MESSAGE_RMM;
@@ -662,10 +672,13 @@ bool message_text_tells_of_card(const struct message_text *text, const struct me
     return false;
 }
 
-static bool read_bares(const struct message_text *text, bool *asked, struct message *self)
+/* `host`: only the forms for memory of the host. */
+static bool read_bares(const struct message_text *text, bool host, bool *asked,
+                       struct message *self)
 {
     for (size_t i = 0; i < sizeof bares / sizeof *bares; i++)
-        for (const char *words = bares[i].pattern; words; words = message_pattern_next(words))
+        for (const char *words = host && !(bares[i].flags & FORM_HOST) ? NULL : bares[i].pattern;
+             words; words = message_pattern_next(words))
             if (read_words(text, &bares[i], words, asked, self))
                 return true;
     return false;
@@ -674,5 +687,6 @@ static bool read_bares(const struct message_text *text, bool *asked, struct mess
 bool message_read_bare(const struct message_text *text, struct message *self)
 {
     bool asked = false;
-    return read_bares(text, &asked, self) || (asked && read_bares(text, NULL, self));
+    return (message_claim_denies_card(text) && read_bares(text, true, &asked, self)) ||
+           read_bares(text, false, &asked, self) || (asked && read_bares(text, false, NULL, self));
 }

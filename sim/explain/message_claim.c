@@ -1,5 +1,6 @@
 #include "sim/explain/message_claim.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define NEAR_CHARACTERS 100
@@ -26,6 +27,34 @@ bool message_claim_is_feared(const struct message_text *text, size_t at)
         if (message_text_ends(text, words[i], at))
             return true;
     return false;
+}
+
+bool message_claim_is_code(const struct message_text *text, size_t at)
+{
+    static const char *const calls[] = {"print(", "println(", "printf(", "console.log(", "logger."};
+    static const char *const commands[] = {"echo", "printf", "grep", "egrep"};
+    for (size_t i = at, length; i > 0 && at - i < NEAR_CHARACTERS;) {
+        if (text->gaps[i--] == MESSAGE_GAP_LINE)
+            break;
+        if (i > 0 && !text->gaps[i] && isalnum((unsigned char)text->chars[i - 1]))
+            continue;
+        for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
+            if (strncmp(text->chars + i, calls[j], strlen(calls[j])) == 0)
+                return true;
+        for (size_t j = 0; j < sizeof commands / sizeof *commands; j++)
+            if (length = strlen(commands[j]),
+                text->gaps[i + length] == MESSAGE_GAP_SPACE &&
+                    strncmp(text->chars + i, commands[j], length) == 0)
+                return true;
+    }
+    return false;
+}
+
+bool message_claim_denies_card(const struct message_text *text)
+{
+    static const char words[] = "notcuda|notgpu|notthegpu|notagpu|notvram|notvideomem|notthecard|"
+                                "isn'tgpu|isn'tvram|nothingtodowiththegpu|nothingtodowithcuda";
+    return message_text_any(text, words, 0, text->count);
 }
 
 bool message_claim_is_guess(const struct message_text *text, size_t at)

@@ -8,6 +8,12 @@
  * Words for a card may stand between. */
 bool message_claim_is_feared(const struct message_text *text, size_t at);
 
+/* Whether a command or a call stands before the words in their line: grep -i "oom-kill". */
+bool message_claim_is_code(const struct message_text *text, size_t at);
+
+/* Whether the text says that it was not a card's memory. */
+bool message_claim_denies_card(const struct message_text *text);
+
 /* Whether the words are one of several causes, a guess, or advice. */
 bool message_claim_is_guess(const struct message_text *text, size_t at);
 

@@ -17,9 +17,10 @@ static const struct unit {
     const char *name;
     unsigned shift;
 } units[] = {
-    {"bytes", 0}, {"byte", 0}, {"kib", 10}, {"mib", 20}, {"gib", 30}, {"tib", 40}, {"pib", 50},
-    {"kb", 10},   {"mb", 20},  {"gb", 30},  {"tb", 40},  {"pb", 50},  {"k", 10},   {"m", 20},
-    {"g", 30},    {"t", 40},   {"p", 50},   {"b", 0},    {"eib", 60}, {"eb", 60},
+    {"gigabytes", 30}, {"megabytes", 20}, {"gigs", 30}, {"megs", 20}, {"bytes", 0}, {"byte", 0},
+    {"kib", 10},       {"mib", 20},       {"gib", 30},  {"tib", 40},  {"pib", 50},  {"kb", 10},
+    {"mb", 20},        {"gb", 30},        {"tb", 40},   {"pb", 50},   {"k", 10},    {"m", 20},
+    {"g", 30},         {"t", 40},         {"p", 50},    {"b", 0},     {"eib", 60},  {"eb", 60},
 };
 
 static bool is_letter(char c)

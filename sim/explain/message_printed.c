@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "allocators/base/fnv.h"
 #include "sim/explain/message_text.h"
 
 #define LABEL_GAP   24 /* the most characters between a label and its number */
@@ -121,17 +122,42 @@ static void read_deepspeed(const struct message_text *text, struct message *self
     }
 }
 
-/* Whether a label's device, if it has one, is that of the record, which `at` and `end` have. */
-static bool is_same_device(const struct message_text *text, size_t at, struct message *self)
+#define RECORDS 16 /* devices and ranks whose counters may be interleaved */
+
+/* The counters of one device or rank. */
+struct record {
+    uint64_t who; /* 0: not named */
+    struct message message;
+};
+
+/* Whose counters the label at `at` is of: the device behind it, the rank that its line begins with,
+ * or the one that a launcher wrote before the line. 0: not named. */
+static uint64_t who_has(const struct message_text *text, size_t at, size_t words)
 {
-    size_t length = device_length(text, at), known = self->end - self->at;
-    bool same = !length || !known ||
-                (length == known && memcmp(text->chars + at, text->chars + self->at, known) == 0);
-    if (length) {
-        self->at = at;
-        self->end = at + length;
-    }
-    return same;
+    static const char *const names[] = {"rank", "gpu", "cuda:", "device"};
+    size_t length = device_length(text, at + words), end;
+    uint64_t number;
+    if (length)
+        return ar_fnv64(AR_FNV64_SEED, text->chars + at + words, length);
+    for (size_t i = at; i > 0 && at - i < DEVICE_MOST && text->gaps[i--] != MESSAGE_GAP_LINE;)
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++)
+            if (length = strlen(names[j]),
+                strncmp(text->chars + i, names[j], length) == 0 &&
+                    (end = message_text_count(text, i + length, &number)) != MESSAGE_NOWHERE &&
+                    end <= at)
+                return number + 1;
+    return text->ranks[at];
+}
+
+/* The record of `who`; a new one, in place of the last one if there are too many. */
+static struct record *record_of(struct record records[RECORDS], uint64_t who)
+{
+    size_t i = 0;
+    while (i + 1 < RECORDS && records[i].who && records[i].who != who)
+        i++;
+    if (records[i].who != who)
+        records[i] = (struct record){.who = who};
+    return &records[i];
 }
 
 /* `unit`: of numbers without one, as a power of two; 0: bytes. */
@@ -161,8 +187,7 @@ static void read_label(const struct message_text *text, size_t at, const struct 
         end = read_value(text, end, unit, &figure);
     if (end == MESSAGE_NOWHERE || !figure.known || figure.bytes > CARD_MOST)
         return;
-    if (!is_same_device(text, at + strlen(label->words), self) ||
-        self->figures[name].known) /* of another moment */
+    if (self->figures[name].known) /* of another moment */
         memset(self->figures, 0, sizeof self->figures);
     self->figures[name] = figure;
     if (label->table && name == MESSAGE_FIGURE_ALLOCATED && text->chars[end] == '|' &&
@@ -172,17 +197,19 @@ static void read_label(const struct message_text *text, size_t at, const struct 
 
 bool message_read_printed(const struct message_text *text, struct message *self)
 {
-    struct message record = {0};
+    struct record records[RECORDS] = {{0}}, *record = records;
     int unit = message_text_has(text, "memory(mb)|") ? 20 : 0; /* Megatron's line */
     for (size_t at = 0; at < text->count; at++) {
         const struct label *label = strchr("anrgmoic", text->chars[at]) ? label_at(text, at) : NULL;
         if (!label)
             continue;
-        read_label(text, at, label, unit, &record);
+        uint64_t who = who_has(text, at, strlen(label->words));
+        record = who ? record_of(records, who) : record;
+        read_label(text, at, label, unit, &record->message);
         at += strlen(label->words) - 1;
-        if (record.figures[MESSAGE_FIGURE_ALLOCATED].known &&
-            record.figures[MESSAGE_FIGURE_RESERVED].known)
-            *self = record;
+        if (record->message.figures[MESSAGE_FIGURE_ALLOCATED].known &&
+            record->message.figures[MESSAGE_FIGURE_RESERVED].known)
+            *self = record->message;
     }
     read_deepspeed(text, self);
     self->printed = true;

@@ -1,6 +1,8 @@
 #include "sim/explain/message_text.h"
 
 #include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -190,16 +192,17 @@ static size_t json_rest_length(const char *text, size_t at, size_t bytes)
     return length == 2 || next ? length + (end != NULL) : 0;
 }
 
+#define RANK "[rank"
+
 /* The length of what a launcher or a container's log writes before each line: "[rank3]: ", or
  * "2026-03-04T05:06:07.8Z stderr F "; 0: none. */
 static size_t prefix_length(const char *text, size_t at, size_t bytes)
 {
-    static const char rank[] = "[rank";
     static const char *const streams[] = {" stderr F ", " stdout F ", " stderr P ", " stdout P "};
     size_t end = at;
-    if (text[at] == '[' && bytes - at > strlen(rank) &&
-        strncasecmp(text + at, rank, strlen(rank)) == 0) {
-        end += strlen(rank);
+    if (text[at] == '[' && bytes - at > strlen(RANK) &&
+        strncasecmp(text + at, RANK, strlen(RANK)) == 0) {
+        end += strlen(RANK);
         while (end < bytes && is_digit(text[end]))
             end++;
         return bytes - end >= 2 && memcmp(text + end, "]:", 2) == 0 ? end + 2 - at : 0;
@@ -356,9 +359,10 @@ struct squeezer {
     size_t line, before; /* where the words of this line and of the one before begin */
     size_t indent;       /* spaces since the line's start or quote mark */
     enum message_gap gap;
-    bool begun; /* the line has words */
-    bool json;  /* within the text of a line of JSON */
-    bool full;  /* the line before was */
+    unsigned char rank; /* see struct message_text */
+    bool begun;         /* the line has words */
+    bool json;          /* within the text of a line of JSON */
+    bool full;          /* the line before was */
 };
 
 static void end_line(struct squeezer *self)
@@ -401,6 +405,7 @@ static bool skip_prefix(struct squeezer *self)
         self->before = self->line;
         self->line = at;
         self->begun = true;
+        self->rank = 0;
     }
     if (self->gap != MESSAGE_GAP_LINE)
         return false;
@@ -408,6 +413,9 @@ static bool skip_prefix(struct squeezer *self)
     if (!length && self->before < self->line)
         length = repeated_length(self->text, at, self->before + (at - self->line), self->bytes,
                                  at > self->line);
+    if (length && strncasecmp(self->text + at, RANK, strlen(RANK)) == 0)
+        self->rank =
+            (unsigned char)(strtoul(self->text + at + strlen(RANK), NULL, 10) % UCHAR_MAX + 1);
     self->at += length;
     return length;
 }
@@ -432,6 +440,7 @@ static void put_character(struct squeezer *self)
         !message_text_is_stamp(self->text + self->at - 1, self->bytes - self->at + 1))
         self->gap = MESSAGE_GAP_WRAP;
     into->gaps[into->count] = (unsigned char)self->gap;
+    into->ranks[into->count] = self->rank;
     into->chars[into->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     self->gap = MESSAGE_GAP_NONE;
 }
@@ -457,9 +466,10 @@ enum ar_status message_text_open(const char *text, size_t bytes, struct message_
 {
     if (bytes > MESSAGE_TEXT_MOST)
         bytes = MESSAGE_TEXT_MOST;
-    *self = (struct message_text){.chars = malloc(bytes + 1), .gaps = malloc(bytes + 1)};
+    *self = (struct message_text){
+        .chars = malloc(bytes + 1), .gaps = malloc(bytes + 1), .ranks = malloc(bytes + 1)};
     char *plain = malloc(bytes + 1);
-    bool made = self->chars && self->gaps && plain;
+    bool made = self->chars && self->gaps && self->ranks && plain;
     if (made)
         squeeze(plain, message_text_decode(text, bytes, plain), self);
     else
@@ -472,6 +482,7 @@ void message_text_close(struct message_text *self)
 {
     free(self->chars);
     free(self->gaps);
+    free(self->ranks);
     *self = (struct message_text){0};
 }
 

@@ -11,8 +11,9 @@
 enum message_gap { MESSAGE_GAP_NONE, MESSAGE_GAP_WRAP, MESSAGE_GAP_SPACE, MESSAGE_GAP_LINE };
 
 struct message_text {
-    char *chars;         /* ends with a zero byte */
-    unsigned char *gaps; /* enum message_gap before chars[i] */
+    char *chars;          /* ends with a zero byte */
+    unsigned char *gaps;  /* enum message_gap before chars[i] */
+    unsigned char *ranks; /* before the line of chars[i], "[rank3]:", plus 1; 0: none */
     size_t count;
     bool binary; /* a size in MiB or GiB is in it */
     bool cut;    /* the original ends in a number, without a line end */
