@@ -211,30 +211,31 @@ static bool has_several(const struct trace_info *info)
 enum ar_status workload_open_single(const char *text, struct trace_source **out,
                                     struct ar_error *error)
 {
-    struct trace_source *source = NULL;
-    AR_TRY(workload_open(text, &source, error));
-    if (has_several(&source->info)) {
-        trace_close(source);
-        return ar_invalid(error, "%s: it has requests of several GPUs; select one: %s" GPU_KEY "N",
-                          text, text);
-    }
-    *out = source;
-    return AR_OK;
+    AR_TRY(workload_open(text, out, error));
+    if (!has_several(&(*out)->info))
+        return AR_OK;
+    trace_close(*out);
+    *out = NULL;
+    return ar_invalid(error, "%s: it has requests of several GPUs; select one: %s" GPU_KEY "N",
+                      text, text);
+}
+
+static void close_part(struct workload_part *part)
+{
+    trace_close(part->source);
+    part->source = NULL;
 }
 
 /* Opens one GPU of `text` and passes it on. */
 static enum ar_status take_gpu(const char *text, uint32_t gpu, bool recording, bool several,
                                workload_take *take, void *argument, struct ar_error *error)
 {
-    struct workload_part part = {.several = several};
-    char *with = NULL;
+    AR_FREED char *with = NULL;
     if (asprintf(&with, "%s" GPU_KEY "%" PRIu32, text, gpu) < 0)
         return ar_no_memory(error, "the name of a workload");
-    enum ar_status status = open_text(with, recording, &part.source, error);
-    part.text = with;
-    AR_THEN(status, take(argument, &part, error));
-    free(with);
-    return status;
+    AR_CLOSED(close_part) struct workload_part part = {.text = with, .several = several};
+    AR_TRY(open_text(with, recording, &part.source, error));
+    return take(argument, &part, error);
 }
 
 /* Applies --device. `path`: of a text that selects another GPU. */
@@ -262,12 +263,12 @@ enum ar_status workload_each(const char *text, const struct workload_choice *cho
     bool selected = path && choice->gpu && *choice->gpu == in_text;
     if (choice->gpu && !selected)
         return select_gpu(text, path, choice, take, argument, error);
-    struct workload_part part = {.text = text};
+    AR_CLOSED(close_part) struct workload_part part = {.text = text};
     AR_TRY(open_text(text, choice->recording, &part.source, error));
     const struct trace_info info = part.source->info;
     if (!has_several(&info))
         return take(argument, &part, error);
-    trace_close(part.source);
+    close_part(&part);
     if (info.has_far_gpu)
         return ar_invalid(
             error,

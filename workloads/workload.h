@@ -28,11 +28,11 @@ struct workload_choice {
 /* A workload, or one GPU of it. */
 struct workload_part {
     const char *text;            /* opens it again; valid until the function returns */
-    struct trace_source *source; /* belongs to the function, also if it fails */
+    struct trace_source *source; /* closed after the call; to keep it, set NULL here */
     bool several;                /* the workload has more than one part */
 };
 
-typedef enum ar_status workload_take(void *argument, const struct workload_part *part,
+typedef enum ar_status workload_take(void *argument, struct workload_part *part,
                                      struct ar_error *error);
 
 /* Passes the workload to `take`, or its GPUs one after the other by their numbers; ends at the

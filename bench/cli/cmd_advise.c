@@ -148,20 +148,15 @@ static enum ar_status check_wanted(const struct text_list *wanted,
 }
 
 /* A workload_take: advice on a trace, or on one GPU of it. */
-static enum ar_status advise_one(void *argument, const struct workload_part *part,
-                                 struct ar_error *error)
+static enum ar_status advise_one(void *argument, struct workload_part *part, struct ar_error *error)
 {
     struct advising *advising = argument;
     const struct arguments *self = advising->arguments;
     struct advice *advice = advising->advice;
     size_t at = advice->count;
     enum replay_frees frees[2];
-    char *path = at < PAGES_MOST ? strdup(part->text) : NULL;
-    if (!path) {
-        trace_close(part->source);
-        return at < PAGES_MOST ? ar_no_memory(error, "the advice")
-                               : ar_invalid(error, "more than %d traces at once", PAGES_MOST);
-    }
+    if (at == PAGES_MOST)
+        return ar_invalid(error, "more than %d traces at once", PAGES_MOST);
     const struct trace_info *info = &part->source->info;
     /* Recorded completions of frees are used if there are any. */
     unsigned ways = replay_frees_choices(info, self->suite.frees, frees);
@@ -180,14 +175,10 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
         .tried_argument = &shown,
     };
     AR_CLOSED(fits_notes_close) struct fits_notes notes = {0};
-    enum ar_status status = advise_run(&config, &advice->results[at], error);
-    AR_THEN(status, fits_notes_read(part->source, &notes, error));
-    if (status) {
-        trace_close(part->source);
-        free(path);
-        return status;
-    }
-    advice->paths[at] = path;
+    AR_TRY(advise_run(&config, &advice->results[at], error));
+    AR_TRY(fits_notes_read(part->source, &notes, error));
+    char *path = advice->paths[at] = strdup(part->text);
+    AR_TRY_MEMORY(path, error, "the advice");
     advice->sources[at] = part->source;
     advice->pages[at] = (struct advise_page){.name = info->name,
                                              .path = path,
@@ -199,6 +190,7 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
                                              .traced = notes.traced,
                                              .wanted = self->suite.policies.items,
                                              .wanted_count = self->suite.policies.count};
+    part->source = NULL;
     advice->count++;
     return check_wanted(&self->suite.policies, &advice->results[at], error);
 }
@@ -355,10 +347,8 @@ static void parse_name(const char *path, struct named *out)
 }
 
 /* A workload_take: lists the parts of the traces. */
-static enum ar_status list_part(void *argument, const struct workload_part *part,
-                                struct ar_error *error)
+static enum ar_status list_part(void *argument, struct workload_part *part, struct ar_error *error)
 {
-    trace_close(part->source);
     return text_list_add(argument, part->text, error);
 }
 

@@ -285,20 +285,17 @@ static enum ar_status answer(const struct arguments *self, struct trace_source *
 }
 
 /* A workload_take: the bounds of a workload, or of one GPU of it. */
-static enum ar_status answer_part(void *argument, const struct workload_part *part,
+static enum ar_status answer_part(void *argument, struct workload_part *part,
                                   struct ar_error *error)
 {
     struct arguments *self = argument;
-    enum ar_status status = AR_OK;
     if (part->several && (self->plan || self->json || self->check))
-        status = ar_invalid(error, "bound: the workload has several GPUs, and --plan, --check and "
-                                   "--json are for one; select it with --device N");
-    else if (self->begun)
+        return ar_invalid(error, "bound: the workload has several GPUs, and --plan, --check and "
+                                 "--json are for one; select it with --device N");
+    if (self->begun)
         puts("");
     self->begun = true;
-    AR_THEN(status, answer(self, part->source, error));
-    trace_close(part->source);
-    return status;
+    return answer(self, part->source, error);
 }
 
 enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)

@@ -202,29 +202,24 @@ static enum ar_status answer(const struct arguments *self, const struct trace_in
 }
 
 /* A workload_take. */
-static enum ar_status predict(void *argument, const struct workload_part *part,
-                              struct ar_error *error)
+static enum ar_status predict(void *argument, struct workload_part *part, struct ar_error *error)
 {
     const struct arguments *self = argument;
     struct learned_model *model = NULL;
-    enum ar_status status = AR_OK;
+    struct progress progress;
+    const struct learned_watch watch = {show_read, &progress};
     if (part->several && (self->json || self->series))
-        status = ar_invalid(error,
-                            "drift: a file of --json or --series is of one GPU, and %s has "
-                            "several; select one with --device N",
-                            self->trace);
-    if (!status) {
-        struct progress progress;
-        const struct learned_watch watch = {show_read, &progress};
-        progress_begin(&progress, part->source->info.steps);
-        status = learned_model_make(part->source, &watch, &model, error);
-        progress_end(&progress);
-    }
+        return ar_invalid(error,
+                          "drift: a file of --json or --series is of one GPU, and %s has "
+                          "several; select one with --device N",
+                          self->trace);
+    progress_begin(&progress, part->source->info.steps);
+    enum ar_status status = learned_model_make(part->source, &watch, &model, error);
+    progress_end(&progress);
     AR_THEN(status, answer(self, &part->source->info, model, error));
     if (part->several && !status)
         putchar('\n');
     learned_model_close(model);
-    trace_close(part->source);
     return status;
 }
 

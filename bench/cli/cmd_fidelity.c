@@ -235,24 +235,22 @@ static enum ar_status compare_source(const struct arguments *self, struct trace_
 /* ---- recordings of several GPUs: each has an allocator of its own ---- */
 
 /* A workload_take: compares a recording, or one GPU of it. */
-static enum ar_status compare_part(void *argument, const struct workload_part *part,
+static enum ar_status compare_part(void *argument, struct workload_part *part,
                                    struct ar_error *error)
 {
     struct arguments *self = argument;
-    enum ar_status status = AR_OK;
     if (part->several && self->placements)
-        status = ar_invalid(error, "fidelity: the recording has several GPUs; select the one of "
-                                   "--placements with --device N");
-    else if (self->count++)
+        return ar_invalid(error, "fidelity: the recording has several GPUs; select the one of "
+                                 "--placements with --device N");
+    if (self->count++)
         puts("");
-    AR_THEN(status, compare_source(self, part->source, error));
+    enum ar_status status = compare_source(self, part->source, error);
     const struct ar_error why = *error;
     if (status == AR_INVALID && part->several && !part->source->report)
         status = ar_error_set(error, status,
                               "%.300s; this is one GPU of a converted trace, whose notes name no "
                               "GPU: give the recording itself, or convert it with --device N",
                               why.text);
-    trace_close(part->source);
     self->differ += status == AR_NEGATIVE;
     return part->several && status == AR_NEGATIVE ? AR_OK : status;
 }

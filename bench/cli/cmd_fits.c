@@ -162,7 +162,6 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
     char spec[RECORDED_CARD_SPEC_ROOM];
     enum replay_frees frees[2];
     struct trace_info *info = &source->info;
-    *out = (struct opened){0};
     AR_TRY(fits_notes_read(source, &out->notes, error));
     if (out->notes.refusal[0])
         return ar_error_set(error, AR_UNSUPPORTED, "fits cannot answer for %s: %s", info->name,
@@ -186,28 +185,24 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
     return ar_spec_parse(spec, &out->device, error);
 }
 
-static void close_part(struct opened *self, struct trace_source *source)
+static void close_opened(struct opened *self)
 {
     ar_spec_close(&self->device);
     fits_notes_close(&self->notes);
-    trace_close(source);
 }
 
 /* A workload_take: under which settings the part passes on all of the card. */
-static enum ar_status try_part(void *argument, const struct workload_part *part,
-                               struct ar_error *error)
+static enum ar_status try_part(void *argument, struct workload_part *part, struct ar_error *error)
 {
     struct arguments *self = argument;
     char specs[FITS_SETTINGS][CANDIDATE_SPEC_ROOM] = {"", "torch:expandable_segments=true"};
-    struct opened opened;
-    enum ar_status status = open_part(self, part->source, &opened, error);
+    AR_CLOSED(close_opened) struct opened opened = {0};
     fits_own_spec(&part->source->info, specs[0]);
     self->vary.settings = strncmp(specs[0], "torch", 5) == 0 ? 2 : 1;
-    for (size_t i = 0; i < self->vary.settings && !status; i++) {
+    AR_TRY(open_part(self, part->source, &opened, error));
+    for (size_t i = 0; i < self->vary.settings; i++) {
         struct trial trial;
-        status = advise_predict(&opened.config, specs[i], 0, &trial, error);
-        if (status)
-            break;
+        AR_TRY(advise_predict(&opened.config, specs[i], 0, &trial, error));
         uint64_t bytes =
             trial.passed ? trial.peak_reserved_bytes : part->source->info.peak_live_bytes;
         self->tried.capacity_bytes = trial.capacity_bytes;
@@ -217,8 +212,7 @@ static enum ar_status try_part(void *argument, const struct workload_part *part,
         if (i == 0)
             fits_spread_add(&self->spread, trial.peak_reserved_bytes);
     }
-    close_part(&opened, part->source);
-    return status;
+    return AR_OK;
 }
 
 /* Refuses a trace for which no run says whether it fits. */
@@ -265,14 +259,12 @@ static enum ar_status print_part(struct arguments *self, struct opened *opened,
 }
 
 /* A workload_take. */
-static enum ar_status answer_part(void *argument, const struct workload_part *part,
+static enum ar_status answer_part(void *argument, struct workload_part *part,
                                   struct ar_error *error)
 {
-    struct opened opened;
-    enum ar_status status = open_part(argument, part->source, &opened, error);
-    AR_THEN(status, print_part(argument, &opened, error));
-    close_part(&opened, part->source);
-    return status;
+    AR_CLOSED(close_opened) struct opened opened = {0};
+    AR_TRY(open_part(argument, part->source, &opened, error));
+    return print_part(argument, &opened, error);
 }
 
 static enum ar_status each_part(struct arguments *self, const char *path, workload_take *take_part,

@@ -26,9 +26,10 @@ static const struct cli_page page = {
     .argument = {.value = "file", CLI_TEXT(path)},
 };
 
-static enum ar_status print_part(struct arguments *self, const struct workload_part *part,
-                                 struct ar_error *error)
+/* A workload_take. */
+static enum ar_status print_part(void *argument, struct workload_part *part, struct ar_error *error)
 {
+    struct arguments *self = argument;
     AR_CLOSED(inspect_close) struct inspect inspect = {0};
     struct trace_source *source = part->source;
     if (source->info.adaptive)
@@ -48,15 +49,6 @@ static enum ar_status print_part(struct arguments *self, const struct workload_p
     return AR_OK;
 }
 
-/* A workload_take. */
-static enum ar_status describe(void *argument, const struct workload_part *part,
-                               struct ar_error *error)
-{
-    enum ar_status status = print_part(argument, part, error);
-    trace_close(part->source);
-    return status;
-}
-
 enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
@@ -64,5 +56,5 @@ enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
     if (!self.path)
         return ar_invalid(error, "inspect: no trace is given; write inspect FILE");
     const struct workload_choice choice = cli_choice(&self.device, false);
-    return workload_each(self.path, &choice, describe, &self, error);
+    return workload_each(self.path, &choice, print_part, &self, error);
 }

@@ -58,16 +58,16 @@ static enum ar_status report(const struct arguments *self, struct trace_source *
 }
 
 /* A workload_take: keeps the source. */
-static enum ar_status take_source(void *argument, const struct workload_part *part,
+static enum ar_status take_source(void *argument, struct workload_part *part,
                                   struct ar_error *error)
 {
     struct trace_source **source = argument;
-    if (!part->several) {
-        *source = part->source;
-        return AR_OK;
-    }
-    trace_close(part->source);
-    return ar_invalid(error, "minimize: the trace has several GPUs; select one with --device N");
+    if (part->several)
+        return ar_invalid(error,
+                          "minimize: the trace has several GPUs; select one with --device N");
+    *source = part->source;
+    part->source = NULL;
+    return AR_OK;
 }
 
 static enum ar_status run(const struct arguments *self, const struct condition *condition,

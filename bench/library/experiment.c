@@ -417,7 +417,7 @@ static enum ar_status read_device(struct planned *self, const struct ar_spec *de
 }
 
 /* A workload_take. */
-static enum ar_status advise_part(void *argument, const struct workload_part *part,
+static enum ar_status advise_part(void *argument, struct workload_part *part,
                                   struct ar_error *error)
 {
     struct ar_advice *self = argument;
@@ -443,11 +443,11 @@ static enum ar_status advise_part(void *argument, const struct workload_part *pa
         status = ar_no_memory(error, "an experiment");
     AR_THEN(status, advise_run(&config, &made.result, error));
     if (status) {
-        trace_close(part->source);
         free(made.text);
         return status;
     }
     self->parts[self->part_count++] = made;
+    part->source = NULL;
     return AR_OK;
 }
 

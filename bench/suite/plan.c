@@ -253,12 +253,11 @@ static enum ar_status replicate_workload(struct plan_workload *self, const struc
 }
 
 /* A workload_take: adds a workload, or one GPU of it. */
-static enum ar_status add_workload(void *argument, const struct workload_part *part,
+static enum ar_status add_workload(void *argument, struct workload_part *part,
                                    struct ar_error *error)
 {
     struct plan *self = argument;
     struct plan_workload workload = {.text = strdup(part->text), .info = part->source->info};
-    trace_close(part->source);
     if (!workload.text ||
         !AR_ARRAY_ADD(self->workloads, self->workload_count, self->workload_room, workload)) {
         free(workload.text);

@@ -21,7 +21,7 @@ struct kept {
     bool several;
 };
 
-static enum ar_status keep(void *argument, const struct workload_part *part, struct ar_error *error)
+static enum ar_status keep(void *argument, struct workload_part *part, struct ar_error *error)
 {
     struct kept *kept = argument;
     size_t at = kept->count++;
@@ -29,7 +29,6 @@ static enum ar_status keep(void *argument, const struct workload_part *part, str
     snprintf(kept->names[at], sizeof kept->names[at], "%s", part->source->info.name);
     kept->peaks[at] = part->source->info.peak_live_bytes;
     kept->several = part->several;
-    trace_close(part->source);
     return AR_OK;
 }
 
