@@ -556,7 +556,7 @@ enum ar_status cli_files_check(const struct cli_file *files, size_t count, struc
             bool output = files[k].option->writes;
             if (k == i || (output && k > i))
                 continue;
-            if (output && cli_to_output(files[i].value) && cli_to_output(files[k].value))
+            if (output && !strcmp(files[i].value, "-") && !strcmp(files[k].value, "-"))
                 return ar_invalid(error,
                                   "-: two outputs would mix in standard output; give one a file");
             if (!cli_same_file(files[i].value, files[k].value))

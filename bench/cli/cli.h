@@ -170,12 +170,6 @@ struct cli_file {
     const char *value;
 };
 
-/* True if an output goes to standard output, where nothing else is printed then. */
-static inline bool cli_to_output(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
 /* True if both name one regular file, or if they are equal. */
 bool cli_same_file(const char *left, const char *right);
 /* The check of cli_parse for files that a command names itself. */

@@ -240,47 +240,39 @@ static enum ar_status advise_all(const struct arguments *self, const struct ar_s
 static enum ar_status print_all(const struct arguments *self, const struct advice *advice,
                                 struct ar_error *error)
 {
-    char *together = NULL;
+    AR_FREED char *together = NULL;
     size_t bytes = 0;
-    enum ar_status status = AR_OK;
     if (advice->count > 1) {
         FILE *stream = open_memstream(&together, &bytes);
         AR_TRY_MEMORY(stream, error, "the page");
-        status = self->batches[0] ? advise_page_batches(stream, advice->pages, self->batches, error)
-                                  : advise_page_ranks(stream, advice->pages, advice->count, error);
+        enum ar_status status =
+            self->batches[0] ? advise_page_batches(stream, advice->pages, self->batches, error)
+                             : advise_page_ranks(stream, advice->pages, advice->count, error);
         fclose(stream);
+        AR_TRY(status);
     }
-    for (size_t i = 0; i < advice->count && !status; i++) {
+    for (size_t i = 0; i < advice->count; i++) {
         if (i)
             puts("\n");
-        status = advise_page_print(stdout, &advice->pages[i], error);
+        AR_TRY(advise_page_print(stdout, &advice->pages[i], error));
     }
-    if (!status && together)
-        fputs(together, stdout);
-    free(together);
-    return status;
-}
-
-static enum ar_status report(const struct arguments *self, const struct advice *advice,
-                             struct output_file *json, struct ar_error *error)
-{
-    enum ar_status status = AR_OK;
-    if (!cli_to_output(self->json))
-        status = print_all(self, advice, error);
-    if (status || !self->json)
-        return status;
-    advise_json_write(json->stream, advice->pages, advice->count);
-    return output_commit(json, error);
+    fputs(together ? together : "", stdout);
+    return AR_OK;
 }
 
 /* The file is opened before the search, so that a file that cannot be written is reported early. */
 static enum ar_status search_and_report(const struct arguments *self, const struct ar_spec *device,
                                         struct advice *advice, struct ar_error *error)
 {
-    AR_CLOSED(output_abandon) struct output_file json = {0};
-    AR_TRY(self->json ? output_open(&json, self->json, error) : AR_OK);
+    AR_CLOSED(output_set_abandon) struct output_set files = {0};
+    FILE *json;
+    AR_TRY(output_set_add(&files, self->json, &json, error));
     AR_TRY(advise_all(self, device, advice, error));
-    return report(self, advice, &json, error);
+    if (!files.standard)
+        AR_TRY(print_all(self, advice, error));
+    if (json)
+        advise_json_write(json, advice->pages, advice->count);
+    return output_set_commit(&files, error);
 }
 
 /* NEGATIVE if no setting fits at the capacity that the user gave. */

@@ -180,19 +180,6 @@ static void write_json(FILE *stream, const struct bound_blocks *blocks, const st
     json_end_object(&json);
 }
 
-static enum ar_status report(const struct arguments *self, const struct bound_blocks *blocks,
-                             const struct bounds *bounds, struct output_set *files, FILE *plan,
-                             FILE *json, const char *name, struct ar_error *error)
-{
-    if (!cli_to_output(self->json) && !cli_to_output(self->plan))
-        AR_TRY(print_table(blocks, bounds, name, error));
-    if (plan)
-        plan_file_write(plan, blocks, bounds->offsets);
-    if (json)
-        write_json(json, blocks, bounds, self);
-    return output_set_commit(files, error);
-}
-
 struct clock {
     struct timespec end;
 };
@@ -226,13 +213,19 @@ static enum ar_status find(const struct arguments *self, const struct bound_bloc
 {
     AR_CLOSED(output_set_abandon) struct output_set files = {0};
     AR_CLOSED(bounds_close) struct bounds bounds = {0};
-    FILE *plan, *json = NULL;
+    FILE *plan, *json;
     AR_TRY(output_set_add(&files, self->plan, &plan, error));
     AR_TRY(output_set_add(&files, self->json, &json, error));
     AR_TRY(bounds_find(blocks, &bounds, error));
     if (self->exact)
         AR_TRY(search(self, blocks, &bounds, error));
-    return report(self, blocks, &bounds, &files, plan, json, name, error);
+    if (!files.standard)
+        AR_TRY(print_table(blocks, &bounds, name, error));
+    if (plan)
+        plan_file_write(plan, blocks, bounds.offsets);
+    if (json)
+        write_json(json, blocks, &bounds, self);
+    return output_set_commit(&files, error);
 }
 
 static enum ar_status check(const struct arguments *self, const struct bound_blocks *blocks,

@@ -406,39 +406,35 @@ static void write_json(FILE *stream, const struct answer *answers, size_t count,
     json_end_object(&json);
 }
 
-static enum ar_status report(const struct arguments *self, struct output_file *json,
+static enum ar_status report(const struct arguments *self, struct output_set *files, FILE *json,
                              struct answer *answers, size_t count,
                              const struct slowdown_curve *curve, struct ar_error *error)
 {
     size_t replicates = self->suite.replicates;
     if (replicates <= 1)
         sort_answers(answers, count);
-    if (!cli_to_output(self->json)) {
-        enum ar_status status = replicates > 1 ? print_replicates(answers, count, replicates, error)
-                                               : print_table(answers, count, error);
-        if (!status && curve)
-            status = print_curve(curve, &self->suite, error);
-        if (status)
-            return status;
+    if (!files->standard) {
+        AR_TRY(replicates > 1 ? print_replicates(answers, count, replicates, error)
+                              : print_table(answers, count, error));
+        if (curve)
+            AR_TRY(print_curve(curve, &self->suite, error));
     }
-    if (!self->json)
-        return AR_OK;
-    write_json(json->stream, answers, count, curve);
-    return output_commit(json, error);
+    if (json)
+        write_json(json, answers, count, curve);
+    return output_set_commit(files, error);
 }
 
 static enum ar_status find_all(struct arguments *self, struct plan *plan, struct ar_error *error)
 {
-    struct output_file json = {0};
+    AR_CLOSED(output_set_abandon) struct output_set files = {0};
+    FILE *json;
     struct progress progress;
     size_t count = 0;
     bool begun = false;
     struct curve curve = {0};
     struct answer *answers = calloc(plan->run_count, sizeof *answers);
-    enum ar_status status = AR_OK;
     AR_TRY_MEMORY(answers, error, "the answers");
-    if (self->json)
-        status = output_open(&json, self->json, error);
+    enum ar_status status = output_set_add(&files, self->json, &json, error);
     progress_begin(&progress, plan->run_count);
     for (size_t i = 0; i < plan->run_count && !status; i++) {
         const struct plan_run *run = &plan->runs[i];
@@ -459,12 +455,11 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
                               answers[0].why);
     if (!status && self->wants_curve)
         status = find_curve(plan, answers, &self->suite, &curve, error);
-    AR_THEN(status,
-            report(self, &json, answers, count, self->wants_curve ? &curve.slowdown : NULL, error));
+    AR_THEN(status, report(self, &files, json, answers, count,
+                           self->wants_curve ? &curve.slowdown : NULL, error));
     slowdown_close(&curve.slowdown);
     free(curve.records);
     text_list_close(&curve.devices);
-    output_abandon(&json);
     for (size_t i = 0; i < count; i++)
         capacity_result_close(&answers[i].result);
     free(answers);

@@ -43,13 +43,16 @@ static const struct cli_page page = {
     .argument = {.value = "result set", CLI_WORDS(sets, 2)},
 };
 
+/* `*quiet`: standard output is one of the files. */
 static enum ar_status write_files(const struct arguments *self, const struct verdicts *verdicts,
-                                  const struct waivers *waivers, struct ar_error *error)
+                                  const struct waivers *waivers, bool *quiet,
+                                  struct ar_error *error)
 {
     AR_CLOSED(output_set_abandon) struct output_set outputs = {0};
-    FILE *markdown, *junit = NULL;
+    FILE *markdown, *junit;
     AR_TRY(output_set_add(&outputs, self->markdown, &markdown, error));
     AR_TRY(output_set_add(&outputs, self->junit, &junit, error));
+    *quiet = outputs.standard;
     if (markdown)
         AR_TRY(compare_page(verdicts, waivers, self->all, markdown, TABLE_MARKDOWN, error));
     if (junit)
@@ -60,8 +63,9 @@ static enum ar_status write_files(const struct arguments *self, const struct ver
 static enum ar_status tell(const struct arguments *self, const struct verdicts *verdicts,
                            const struct waivers *waivers, struct ar_error *error)
 {
-    AR_TRY(write_files(self, verdicts, waivers, error));
-    if (!cli_to_output(self->markdown) && !cli_to_output(self->junit))
+    bool quiet;
+    AR_TRY(write_files(self, verdicts, waivers, &quiet, error));
+    if (!quiet)
         AR_TRY(compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error));
     if (self->annotations)
         compare_annotations(verdicts, stdout);

@@ -60,25 +60,30 @@ static const struct cli_page page = {
 /* All runs, in the order of policies and seeds. */
 struct runs {
     struct ar_spec policies[POLICIES_MOST];
-    size_t parsed;
     struct drift_setup *setups;
     struct drift_run *runs;
     struct drift_answer answers[POLICIES_MOST];
 };
+
+static void close_runs(struct runs *self)
+{
+    for (size_t i = 0; i < POLICIES_MOST; i++)
+        ar_spec_close(&self->policies[i]);
+    free(self->setups);
+    free(self->runs);
+}
 
 static enum ar_status set_up(const struct arguments *self, const struct learned_model *model,
                              const struct ar_spec *device, struct runs *runs,
                              struct ar_error *error)
 {
     size_t count = self->policies.count * self->seeds;
-    enum ar_status status = AR_OK;
     runs->setups = calloc(count, sizeof *runs->setups);
     runs->runs = calloc(count, sizeof *runs->runs);
     AR_TRY_MEMORY(runs->setups && runs->runs, error, "%zu runs", count);
-    for (size_t i = 0; !status && i < self->policies.count; i++) {
-        status = ar_spec_parse(self->policies.at[i], &runs->policies[i], error);
-        runs->parsed += !status;
-        for (size_t seed = 0; !status && seed < self->seeds; seed++)
+    for (size_t i = 0; i < self->policies.count; i++) {
+        AR_TRY(ar_spec_parse(self->policies.at[i], &runs->policies[i], error));
+        for (size_t seed = 0; seed < self->seeds; seed++)
             runs->setups[i * self->seeds + seed] =
                 (struct drift_setup){.model = model,
                                      .policy = &runs->policies[i],
@@ -87,7 +92,7 @@ static enum ar_status set_up(const struct arguments *self, const struct learned_
                                      .seed = self->first_seed + seed,
                                      .every_step = self->every_step};
     }
-    return status;
+    return AR_OK;
 }
 
 static void show_progress(void *argument)
@@ -119,86 +124,55 @@ static enum ar_status run_all(const struct arguments *self, struct runs *runs,
     return status;
 }
 
-/* The files to write, opened before the runs so that a file that cannot be written is reported
- * early. */
-struct outputs {
-    struct output_set files;
-    FILE *json, *series;
-};
-
-static enum ar_status report(const struct arguments *self, const struct drift_page *answer,
-                             struct outputs *outputs, struct ar_error *error)
-{
-    enum ar_status status = AR_OK;
-    if (outputs->json) {
-        struct json_writer writer = {.stream = outputs->json};
-        drift_json_write(&writer, answer);
-    }
-    if (outputs->series)
-        drift_series_write(outputs->series, answer);
-    if (!cli_to_output(self->json) && !cli_to_output(self->series))
-        status = drift_page_print(stdout, answer, error);
-    return status ? status : output_set_commit(&outputs->files, error);
-}
-
 /* The recorded card, or the device that was asked for, with its capacity. */
 static enum ar_status find_device(const struct arguments *self, const struct trace_info *info,
                                   struct ar_spec *base, struct session_device *device,
                                   uint64_t *capacity_bytes, struct ar_error *error)
 {
     char recorded[RECORDED_CARD_SPEC_ROOM];
-    struct ar_device *opened;
+    struct ar_device_props props;
     recorded_card_spec(info, recorded);
-    enum ar_status status =
-        ar_spec_parse(self->device.spec ? self->device.spec : recorded, base, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(self->device.spec ? self->device.spec : recorded, base, error));
     const char *given = ar_spec_value(base, "capacity");
     uint64_t bytes = self->capacity_bytes;
     if (bytes && self->device.spec && given)
-        status =
-            ar_invalid(error, "drift: the capacity is given twice: give capacity= of the device or "
-                              "--capacity");
-    else if (given && !bytes)
-        status = ar_size_parse(given, &bytes, error);
-    AR_THEN(status, session_device_as(device, base, NULL, bytes, error));
-    AR_THEN(status, ar_device_open(&device->spec, &opened, error));
-    if (status) {
-        session_device_end(device);
-        ar_spec_close(base);
-        return status;
-    }
-    *capacity_bytes = opened->props.capacity_bytes;
-    ar_device_close(opened);
+        return ar_invalid(error, "drift: the capacity is given twice: give capacity= of the device "
+                                 "or --capacity");
+    if (given && !bytes)
+        AR_TRY(ar_size_parse(given, &bytes, error));
+    AR_TRY(session_device_as(device, base, NULL, bytes, error));
+    AR_TRY(session_device_props(&device->spec, &props, error));
+    *capacity_bytes = props.capacity_bytes;
     return AR_OK;
 }
 
 static enum ar_status answer(const struct arguments *self, const struct trace_info *info,
                              const struct learned_model *model, struct ar_error *error)
 {
-    struct runs runs = {0};
-    struct outputs outputs = {.json = NULL};
-    struct ar_spec base;
-    struct session_device device = {0};
+    AR_CLOSED(close_runs) struct runs runs = {0};
+    AR_CLOSED(output_set_abandon) struct output_set files = {0};
+    AR_CLOSED(ar_spec_close) struct ar_spec base = {0};
+    AR_CLOSED(session_device_end) struct session_device device = {0};
+    FILE *json, *series;
     struct drift_page out = {.info = info,
                              .model = model,
                              .steps = self->steps,
                              .answers = runs.answers,
                              .answer_count = self->policies.count};
     AR_TRY(find_device(self, info, &base, &device, &out.capacity_bytes, error));
-    enum ar_status status = output_set_add(&outputs.files, self->json, &outputs.json, error);
-    AR_THEN(status, output_set_add(&outputs.files, self->series, &outputs.series, error));
-    AR_THEN(status, set_up(self, model, &device.spec, &runs, error));
-    AR_THEN(status, run_all(self, &runs, model, error));
-    AR_THEN(status, report(self, &out, &outputs, error));
-    output_set_abandon(&outputs.files);
-    for (size_t i = 0; i < runs.parsed; i++)
-        ar_spec_close(&runs.policies[i]);
-    free(runs.setups);
-    free(runs.runs);
-    session_device_end(&device);
-    ar_spec_close(&base);
-    return status;
+    AR_TRY(output_set_add(&files, self->json, &json, error));
+    AR_TRY(output_set_add(&files, self->series, &series, error));
+    AR_TRY(set_up(self, model, &device.spec, &runs, error));
+    AR_TRY(run_all(self, &runs, model, error));
+    if (json) {
+        struct json_writer writer = {.stream = json};
+        drift_json_write(&writer, &out);
+    }
+    if (series)
+        drift_series_write(series, &out);
+    if (!files.standard)
+        AR_TRY(drift_page_print(stdout, &out, error));
+    return output_set_commit(&files, error);
 }
 
 /* A workload_take. */

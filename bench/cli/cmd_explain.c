@@ -207,8 +207,8 @@ static bool message_file_is_meant(const char *text)
 
 /* The output: standard output, a JSON file, or both. */
 struct explain_output {
-    bool page;
-    struct output_file file; /* unused without --json */
+    struct output_set files;
+    FILE *file;              /* NULL without --json */
     struct json_writer json; /* without a stream until the first run */
 };
 
@@ -227,10 +227,10 @@ static enum ar_status explain_message(const char *argument, struct explain_outpu
                           argument);
     if (status)
         return ar_error_prefix(error, status, "explain");
-    if (output->page)
+    if (!output->files.standard)
         message_page_print(stdout, &message, more);
-    if (output->file.stream)
-        explain_json_message(output->file.stream, &message);
+    if (output->file)
+        explain_json_message(output->file, &message);
     return AR_OK;
 }
 
@@ -261,11 +261,11 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
     AR_TRY(explain_run(&experiment, plan_jobs(plan), &result, error));
     const struct explain_page shown = {source->info.name, plan->policies[run->policy].text,
                                        run->frees, &result, &card};
-    if (output->page)
+    if (!output->files.standard)
         AR_TRY(explain_page_print(stdout, &shown, error));
-    if (output->file.stream && !output->json.stream)
-        explain_json_begin(&output->json, output->file.stream);
-    if (output->file.stream)
+    if (output->file && !output->json.stream)
+        explain_json_begin(&output->json, output->file);
+    if (output->file)
         explain_json_run(&output->json, &shown);
     return AR_OK;
 }
@@ -274,29 +274,23 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
 static enum ar_status explain_trace(const struct plan *plan, struct explain_output *output,
                                     struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < plan->run_count && !status; i++) {
+    for (size_t i = 0; i < plan->run_count; i++) {
         const struct plan_run *run = &plan->runs[i];
-        struct trace_source *source;
-        struct ar_spec device;
-        if (i && output->page)
+        AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
+        AR_CLOSED(ar_spec_close) struct ar_spec device = {0};
+        if (i && !output->files.standard)
             puts("");
         AR_TRY(workload_open(plan->workloads[run->workload].text, &source, error));
-        status = ar_spec_parse(run->device_text, &device, error);
-        if (!status) {
-            if (strcmp(device.links[0].name, "cuda") == 0)
-                status = ar_invalid(
-                    error, "explain needs a simulated device; write -d sim:capacity=.. or, "
-                           "for a card, -d sim:profile=NAME (`list devices`)");
-            else
-                status = explain_run_of(plan, run, source, &device, output, error);
-            ar_spec_close(&device);
-        }
-        trace_close(source);
+        AR_TRY(ar_spec_parse(run->device_text, &device, error));
+        if (strcmp(device.links[0].name, "cuda") == 0)
+            return ar_invalid(error,
+                              "explain needs a simulated device; write -d sim:capacity=.. or, for "
+                              "a card, -d sim:profile=NAME (`list devices`)");
+        AR_TRY(explain_run_of(plan, run, source, &device, output, error));
     }
     if (output->json.stream)
         explain_json_end(&output->json);
-    return status;
+    return AR_OK;
 }
 
 /* Whether a word is a message, or a file with one. */
@@ -349,7 +343,7 @@ static bool has_run_options(const struct suite *suite)
 
 static void close_output(struct explain_output *output)
 {
-    output_abandon(&output->file);
+    output_set_abandon(&output->files);
 }
 
 static enum ar_status explain(struct arguments *self, struct ar_error *error)
@@ -363,12 +357,10 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
                                  "--host, --seed and --jobs out");
     if (!self->message && self->suite.workloads.count == 1 && !self->suite.policies.count)
         AR_TRY(ar_error_prefix(error, fill_in(self, error), "explain"));
-    output.page = !cli_to_output(self->json);
-    if (self->json)
-        AR_TRY(output_open(&output.file, self->json, error));
+    AR_TRY(output_set_add(&output.files, self->json, &output.file, error));
     AR_TRY(self->message ? explain_message(self->message, &output, error)
                          : plan_and_explain(self, &output, error));
-    return output.file.stream ? output_commit(&output.file, error) : AR_OK;
+    return output_set_commit(&output.files, error);
 }
 
 enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)

@@ -43,6 +43,7 @@ struct arguments {
     struct fits_tried tried;
     struct fits_spread spread;
     uint64_t runs_most; /* of the search; 0: not known yet */
+    struct output_set files;
     struct json_writer writer;
     bool begun, fits; /* a page was printed; all fit */
 };
@@ -113,12 +114,10 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
     int own;
     const struct traced_program *program = &self->program;
     self->program.command = program_command(argc, argv, &own);
-    enum ar_status status = cli_parse(&page, own, argv, self, error);
     struct sim_profile card = {.name = ""};
-    if (status)
-        return status;
-    if (program->card && (status = traced_card_find(program->card, &card, error)))
-        return ar_error_prefix(error, status, "fits");
+    AR_TRY(cli_parse(&page, own, argv, self, error));
+    if (program->card)
+        AR_TRY(ar_error_prefix(error, traced_card_find(program->card, &card, error), "fits"));
     memcpy(self->card, card.name, sizeof self->card);
     if (program->seed)
         self->first_seed = strtoull(program->seed, NULL, 10);
@@ -248,7 +247,7 @@ static enum ar_status print_part(struct arguments *self, struct opened *opened,
     (void)fits_rows(&advice, rows);
     fits_spread_add(&shown.spread, rows[0]->alone.peak_reserved_bytes);
     self->fits &= fits_page_fits(&shown);
-    if (!cli_to_output(self->json)) {
+    if (!self->files.standard) {
         fputs(self->begun ? "\n\n" : "", stdout);
         AR_TRY(fits_page_print(stdout, &shown, error));
     }
@@ -462,23 +461,19 @@ static enum ar_status answer(struct arguments *self, struct ar_error *error)
 {
     char path[PATH_ROOM];
     struct program_end end = {0};
-    struct output_file json = {0};
-    enum ar_status status = self->json ? output_open(&json, self->json, error) : AR_OK;
-    if (self->json && !status) {
-        self->writer.stream = json.stream;
+    AR_TRY(output_set_add(&self->files, self->json, &self->writer.stream, error));
+    if (self->json) {
         json_begin_object(&self->writer, NULL);
         json_put_text(&self->writer, "schema", "allocrig.fits/1");
         json_begin_array(&self->writer, "answers");
     }
-    if (!status && self->program.command)
-        status = run_command(self, path, &end, error);
+    enum ar_status status = self->program.command ? run_command(self, path, &end, error) : AR_OK;
     AR_THEN(status, each_part(self, self->file ? self->file : path, answer_part, error));
     if (!status && self->json) {
         json_end_array(&self->writer);
         json_end_object(&self->writer);
-        status = output_commit(&json, error);
     }
-    output_abandon(&json);
+    AR_THEN(status, output_set_commit(&self->files, error));
     if (status == AR_INVALID && end.code && access(path, F_OK) == 0)
         return command_failed(self, &end, "it made no request on a GPU before that", error);
     if (!status && end.code)
@@ -496,12 +491,11 @@ static enum ar_status answer(struct arguments *self, struct ar_error *error)
 enum ar_status cmd_fits(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.first_seed = 1, .seeds = 1, .fits = true};
-    enum ar_status status = read_arguments(argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(read_arguments(argc, argv, &self, error));
     if (self.program.command)
-        status = traced_folder_make(self.folder, error);
-    AR_THEN(status, answer(&self, error));
+        AR_TRY(traced_folder_make(self.folder, error));
+    enum ar_status status = answer(&self, error);
+    output_set_abandon(&self.files);
     if (self.folder[0])
         traced_folder_remove(self.folder);
     return status;

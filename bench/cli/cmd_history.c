@@ -55,19 +55,13 @@ static const struct cli_page page = {
     .argument = {.value = "file", .regular = true, CLI_TEXT(file)},
 };
 
-/* True if standard output is one of the files. */
-static bool is_quiet(const struct arguments *self)
-{
-    return cli_to_output(self->markdown) || cli_to_output(self->json) || cli_to_output(self->csv);
-}
-
-static enum ar_status append(const struct arguments *self, struct ar_error *error)
+/* `stream`: for what is said beside the files. */
+static enum ar_status append(const struct arguments *self, FILE *stream, struct ar_error *error)
 {
     AR_CLOSED(result_set_close) struct result_set results = {0};
     struct history_added added;
     AR_TRY(result_set_read(&results, self->append, error));
     AR_TRY(history_append(self->file, &results, &self->stamp, &added, error));
-    FILE *stream = is_quiet(self) ? stderr : stdout;
     if (added.cut_bytes)
         fprintf(stream, "Removed an incomplete last line of an interrupted write (%zu bytes).\n",
                 added.cut_bytes);
@@ -84,12 +78,9 @@ struct outputs {
     FILE *markdown, *json, *csv;
 };
 
-static enum ar_status open_files(const struct arguments *self, struct outputs *out,
-                                 struct ar_error *error)
+static void close_outputs(struct outputs *self)
 {
-    AR_TRY(output_set_add(&out->files, self->markdown, &out->markdown, error));
-    AR_TRY(output_set_add(&out->files, self->json, &out->json, error));
-    return output_set_add(&out->files, self->csv, &out->csv, error);
+    output_set_abandon(&self->files);
 }
 
 static enum ar_status write_files(const struct arguments *self, const struct history_view *view,
@@ -108,8 +99,9 @@ static enum ar_status tell(const struct arguments *self, const struct history_vi
                            struct outputs *outputs, struct ar_error *error)
 {
     const struct history_judged *judged = view->judged;
+    const bool quiet = outputs->files.standard;
     AR_TRY(write_files(self, view, outputs, error));
-    if (!is_quiet(self))
+    if (!quiet)
         AR_TRY(history_page(view, stdout, TABLE_TEXT, error));
     if (self->annotations)
         history_annotations(view, stdout);
@@ -197,9 +189,9 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {
         .rules = {.alpha = 0.001, .last = 10}, .panels = 6, .effect_percent = 5};
-    struct history history;
-    struct waivers waivers = {0};
-    struct outputs outputs = {.json = NULL};
+    AR_CLOSED(history_close) struct history history = {0};
+    AR_CLOSED(waivers_close) struct waivers waivers = {0};
+    AR_CLOSED(close_outputs) struct outputs outputs = {.json = NULL};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     self.rules.effect = self.effect_percent / 100;
     if (self.today && !waivers_is_date(self.today))
@@ -210,21 +202,18 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
     if (!self.append && (self.stamp.commit || self.stamp.time))
         return ar_invalid(error,
                           "history: --commit and --time describe results; add --append RESULTS");
-    enum ar_status status = open_files(&self, &outputs, error);
+    AR_TRY(output_set_add(&outputs.files, self.markdown, &outputs.markdown, error));
+    AR_TRY(output_set_add(&outputs.files, self.json, &outputs.json, error));
+    AR_TRY(output_set_add(&outputs.files, self.csv, &outputs.csv, error));
     if (self.waivers) /* before a line is added, which stays */
-        AR_THEN(status, waivers_read(&waivers, self.waivers, error));
+        AR_TRY(waivers_read(&waivers, self.waivers, error));
     if (self.append)
-        AR_THEN(status, append(&self, error));
-    if (!status && !(status = history_read(&history, self.file, error))) {
-        status = history.count || history.torn_bytes
-                     ? judge(&self, &history, &waivers, &outputs, error)
-                     : ar_invalid(error,
-                                  "history: %s holds no measurement; `history FILE --append "
-                                  "RESULTS` adds one",
-                                  self.file);
-        history_close(&history);
-    }
-    waivers_close(&waivers);
-    output_set_abandon(&outputs.files);
-    return status;
+        AR_TRY(append(&self, outputs.files.standard ? stderr : stdout, error));
+    AR_TRY(history_read(&history, self.file, error));
+    if (!history.count && !history.torn_bytes)
+        return ar_invalid(error,
+                          "history: %s holds no measurement; `history FILE --append RESULTS` adds "
+                          "one",
+                          self.file);
+    return judge(&self, &history, &waivers, &outputs, error);
 }

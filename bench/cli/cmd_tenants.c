@@ -130,14 +130,10 @@ static enum ar_status run_alone(struct job *self, const struct tenants *together
 static enum ar_status open_csv(struct job *self, struct ar_error *error)
 {
     const char *path = self->arguments->csv;
-    if (cli_to_output(path))
-        self->csv = stdout;
-    else if (!self->arguments->device)
-        self->csv = output_set_open(&self->files, path, error);
+    if (!self->arguments->device || strcmp(path, "-") == 0)
+        AR_TRY(output_set_add(&self->files, path, &self->csv, error));
     else if (!(self->csv = fopen(path, "w")))
         return ar_error_set(error, AR_IO, "cannot write %s: %s", path, strerror(errno));
-    if (!self->csv)
-        return AR_IO;
     tenants_csv_head(self->csv);
     return AR_OK;
 }
@@ -175,10 +171,8 @@ static enum ar_status run_replicates(struct job *self, struct ar_error *error)
         .host_bytes = suite->host_bytes,
     };
     enum ar_status status = AR_OK;
-    if (self->arguments->series) {
-        series.stream = output_set_open(&self->files, self->arguments->series, error);
-        if (!series.stream)
-            return AR_IO;
+    AR_TRY(output_set_add(&self->files, self->arguments->series, &series.stream, error));
+    if (series.stream) {
         fputs("round,time_ns,process,card,live_bytes,reserved_bytes,physical_bytes,"
               "card_free_bytes\n",
               series.stream);
@@ -234,10 +228,9 @@ static enum ar_status run_suite(const struct arguments *arguments, struct tenant
     enum ar_status status = self.results && self.alone
                                 ? run_replicates(&self, error)
                                 : ar_no_memory(error, "%zu replicates", replicates);
-    bool to_output = self.csv == stdout;
     enum ar_status closed = close_csv(&self, status ? NULL : error);
     status = status ? status : closed;
-    if (!status && !to_output && !cli_to_output(arguments->series))
+    if (!status && !self.files.standard)
         status = tenants_page_print(stdout, &self.page, error);
     AR_THEN(status, output_set_commit(&self.files, error));
     output_set_abandon(&self.files);

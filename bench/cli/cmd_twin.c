@@ -136,7 +136,7 @@ static enum ar_status write_files(const struct arguments *self, const struct twi
         twin_series_write(series, answer);
     if (self->figure)
         AR_TRY(write_figure(self, answer, error));
-    if (!cli_to_output(self->json) && !cli_to_output(self->series))
+    if (!files->standard)
         AR_TRY(twin_page_print(stdout, answer, error));
     return output_set_commit(files, error);
 }
@@ -164,23 +164,20 @@ static enum ar_status verdict(const struct arguments *self, const struct twin_pa
 static enum ar_status run(const struct arguments *self, const struct scenario *text,
                           struct ar_error *error)
 {
-    struct output_set files = {0};
+    AR_CLOSED(output_set_abandon) struct output_set files = {0};
     struct output_file figure = {0};
     struct twin_study study;
-    FILE *json = NULL, *series = NULL;
-    enum ar_status status = self->figure ? output_open(&figure, self->figure, error) : AR_OK;
+    FILE *json, *series;
+    if (self->figure)
+        AR_TRY(output_open(&figure, self->figure, error));
     output_abandon(&figure); /* gnuplot writes it: a place that cannot be written is told early */
-    AR_THEN(status, output_set_add(&files, self->json, &json, error));
-    AR_THEN(status, output_set_add(&files, self->series, &series, error));
-    AR_THEN(status, twin_study_run(text, self->again, self->journal, &study, error));
-    if (!status) {
-        status = write_files(self, &study.page, &files, json, series, error);
-        bool finished = !status;
-        if (finished)
-            status = verdict(self, &study.page, error);
-        twin_study_close(&study, finished);
-    }
-    output_set_abandon(&files);
+    AR_TRY(output_set_add(&files, self->json, &json, error));
+    AR_TRY(output_set_add(&files, self->series, &series, error));
+    AR_TRY(twin_study_run(text, self->again, self->journal, &study, error));
+    enum ar_status status = write_files(self, &study.page, &files, json, series, error);
+    bool finished = !status;
+    AR_THEN(status, verdict(self, &study.page, error));
+    twin_study_close(&study, finished);
     return status;
 }
 

@@ -189,27 +189,21 @@ void output_abandon(struct output_file *self)
     forget(self);
 }
 
-FILE *output_set_open(struct output_set *self, const char *path, struct ar_error *error)
-{
-    if (!ar_array_make_room(&self->files, self->count, &self->room, sizeof *self->files)) {
-        (void)ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
-        return NULL;
-    }
-    for (size_t i = 0; i < self->count; i++)
-        if (strcmp(path, "-") == 0 && strcmp(self->files[i].path, "-") == 0) {
-            (void)ar_invalid(error, "-: two outputs would mix in standard output; give one a file");
-            return NULL;
-        }
-    if (output_open(&self->files[self->count], path, error))
-        return NULL;
-    return self->files[self->count++].stream;
-}
-
 enum ar_status output_set_add(struct output_set *self, const char *path, FILE **stream,
                               struct ar_error *error)
 {
-    *stream = path ? output_set_open(self, path, error) : NULL;
-    return path && !*stream ? AR_IO : AR_OK;
+    *stream = NULL;
+    if (!path)
+        return AR_OK;
+    if (!ar_array_make_room(&self->files, self->count, &self->room, sizeof *self->files))
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
+    bool standard = strcmp(path, "-") == 0;
+    if (standard && self->standard)
+        return ar_invalid(error, "-: two outputs would mix in standard output; give one a file");
+    AR_TRY(output_open(&self->files[self->count], path, error));
+    self->standard |= standard;
+    *stream = self->files[self->count++].stream;
+    return AR_OK;
 }
 
 enum ar_status output_set_commit(struct output_set *self, struct ar_error *error)

@@ -29,11 +29,10 @@ void output_abandon(struct output_file *self);
 struct output_set {
     struct output_file *files;
     size_t count, room;
+    bool standard; /* one is standard output, which has nothing else then */
 };
 
-/* The stream of a new file of the set; NULL with an error. */
-FILE *output_set_open(struct output_set *self, const char *path, struct ar_error *error);
-/* The same if there is a path; else `*stream` is NULL. */
+/* Opens a file of the set. Without a path `*stream` is NULL. */
 enum ar_status output_set_add(struct output_set *self, const char *path, FILE **stream,
                               struct ar_error *error);
 enum ar_status output_set_commit(struct output_set *self, struct ar_error *error);

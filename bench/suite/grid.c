@@ -385,6 +385,13 @@ struct sweep {
     bool has_journal;
 };
 
+static void close_sweep(struct sweep *self)
+{
+    results_close(&self->results);
+    free(self->records);
+    plan_close(&self->plan);
+}
+
 static enum ar_status check(const struct suite *suite, struct ar_error *error)
 {
     if (suite->time)
@@ -427,19 +434,6 @@ static enum ar_status print_best(const struct sweep *self, FILE *stream, enum ta
     return table_end(table, stream, form, error);
 }
 
-static enum ar_status open_files(const struct sweep_files *files, const char *folder,
-                                 struct output_set *outputs, FILE **json, FILE **csv,
-                                 struct ar_error *error)
-{
-    *json = files->json ? output_set_open(outputs, files->json, error) : NULL;
-    if (files->json && !*json)
-        return AR_IO;
-    *csv = files->csv ? output_set_open(outputs, files->csv, error) : NULL;
-    if (files->csv && !*csv)
-        return AR_IO;
-    return folder ? result_folder_check(folder, outputs, files->journal, error) : AR_OK;
-}
-
 static enum ar_status run_all(struct sweep *self, const struct sweep_files *files,
                               struct ar_error *error)
 {
@@ -478,7 +472,7 @@ static enum ar_status finish(const struct sweep *self, const struct suite *suite
     if (csv)
         results_csv_write(csv, &self->results);
     struct result_folder folder = {0};
-    bool quiet = (json == stdout) || (csv == stdout);
+    bool quiet = outputs->standard;
     enum ar_status status = quiet ? AR_OK : print_best(self, stream, TABLE_TEXT, error);
     if (!status && suite->output)
         status = write_folder(self, &folder, suite->output, outputs, error);
@@ -505,23 +499,21 @@ enum ar_status sweep_run(struct suite *suite, const struct sweep_files *files,
                          const struct environment *environment, FILE *stream,
                          struct ar_error *error)
 {
-    struct sweep self = {.has_journal = false};
-    struct output_set outputs = {0};
-    FILE *json = NULL;
-    FILE *csv = NULL;
+    AR_CLOSED(close_sweep) struct sweep self = {.has_journal = false};
+    AR_CLOSED(output_set_abandon) struct output_set outputs = {0};
+    FILE *json, *csv;
     AR_TRY(check(suite, error));
     AR_TRY(expand_all(suite, files->suite, error));
     AR_TRY(plan_make(&self.plan, suite, error));
-    enum ar_status status = open_files(files, suite->output, &outputs, &json, &csv, error);
-    AR_THEN(status, run_all(&self, files, error));
+    AR_TRY(output_set_add(&outputs, files->json, &json, error));
+    AR_TRY(output_set_add(&outputs, files->csv, &csv, error));
+    if (suite->output)
+        AR_TRY(result_folder_check(suite->output, &outputs, files->journal, error));
+    enum ar_status status = run_all(&self, files, error);
     self.results.environment = environment;
     self.results.suite = suite->name;
     AR_THEN(status, finish(&self, suite, &outputs, json, csv, stream, error));
     if (self.has_journal)
         journal_close(&self.journal, status == AR_OK);
-    output_set_abandon(&outputs);
-    results_close(&self.results);
-    free(self.records);
-    plan_close(&self.plan);
     return status;
 }

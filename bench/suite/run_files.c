@@ -295,16 +295,13 @@ enum ar_status result_folder_check(const char *path, const struct output_set *ou
     return AR_OK;
 }
 
-static FILE *open_in(struct result_folder *self, const char *name, struct ar_error *error)
+static enum ar_status open_in(struct result_folder *self, const char *name, FILE **stream,
+                              struct ar_error *error)
 {
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", self->path, name) < 0) {
-        (void)ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", name);
-        return NULL;
-    }
-    FILE *stream = output_set_open(self->outputs, path, error);
-    free(path);
-    return stream;
+    AR_FREED char *path = NULL;
+    if (asprintf(&path, "%s/%s", self->path, name) < 0)
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", name);
+    return output_set_add(self->outputs, path, stream, error);
 }
 
 enum ar_status result_folder_open(struct result_folder *self, const char *path,
@@ -317,10 +314,9 @@ enum ar_status result_folder_open(struct result_folder *self, const char *path,
     self->made = access(path, F_OK) != 0;
     self->made_data = access(data, F_OK) != 0;
     AR_TRY(output_folder(data, error));
-    self->json = open_in(self, "results.json", error);
-    self->csv = self->json ? open_in(self, "results.csv", error) : NULL;
-    self->summary = self->csv ? open_in(self, "summary.md", error) : NULL;
-    return self->summary ? AR_OK : AR_IO;
+    AR_TRY(open_in(self, "results.json", &self->json, error));
+    AR_TRY(open_in(self, "results.csv", &self->csv, error));
+    return open_in(self, "summary.md", &self->summary, error);
 }
 
 void result_folder_summary(struct result_folder *self, const struct results *results)
@@ -432,9 +428,7 @@ static enum ar_status write_series(struct result_folder *self, const struct resu
         if (!series[i])
             continue;
         if (!stream) {
-            stream = open_in(self, file, error);
-            if (!stream)
-                return AR_IO;
+            AR_TRY(open_in(self, file, &stream, error));
             figure_series_header(stream, group->policies->replicate_count);
         }
         figure_series_rows(stream, results->runs[i].policy_spec, group->policies->replicate_count,
@@ -452,23 +446,20 @@ enum ar_status result_folder_write(struct result_folder *self, const struct resu
         [FIGURE_LATENCY] = "data/latency.csv",
         [FIGURE_PARETO] = "data/pareto.csv",
     };
-    FILE *stream = self->json;
+    FILE *stream;
     results_json_write(self->json, results);
     results_csv_write(self->csv, results);
-    for (int file = 0; file < FIGURE_FILES && stream; file++) {
-        stream = open_in(self, files[file], error);
-        if (stream)
-            figure_write(stream, results, (enum figure_file)file);
+    for (int file = 0; file < FIGURE_FILES; file++) {
+        AR_TRY(open_in(self, files[file], &stream, error));
+        figure_write(stream, results, (enum figure_file)file);
     }
-    if (stream && results_have_pairs(results)) {
-        stream = open_in(self, "data/pairs.csv", error);
-        if (stream)
-            pairs_csv_write(stream, results);
+    if (results_have_pairs(results)) {
+        AR_TRY(open_in(self, "data/pairs.csv", &stream, error));
+        pairs_csv_write(stream, results);
     }
-    enum ar_status status = stream ? AR_OK : AR_IO;
-    for (size_t i = 0; i < results->group_count && !status && series; i++)
-        status = write_series(self, results, series, i, error);
-    return status;
+    for (size_t i = 0; i < results->group_count && series; i++)
+        AR_TRY(write_series(self, results, series, i, error));
+    return AR_OK;
 }
 
 /* Whether a file of data/ has a header alone. */

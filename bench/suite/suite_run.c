@@ -83,13 +83,8 @@ static void forget_cut_off_rows(struct suite_work *self)
 
 static enum ar_status open_files(struct suite_work *self, struct ar_error *error)
 {
-    for (unsigned i = 0; i < SUITE_FILE_COUNT; i++) {
-        if (!self->files->path[i])
-            continue;
-        self->streams[i] = output_set_open(&self->outputs, self->files->path[i], error);
-        if (!self->streams[i])
-            return AR_IO;
-    }
+    for (unsigned i = 0; i < SUITE_FILE_COUNT; i++)
+        AR_TRY(output_set_add(&self->outputs, self->files->path[i], &self->streams[i], error));
     if (self->suite->output)
         AR_TRY(
             result_folder_check(self->suite->output, &self->outputs, self->files->journal, error));
@@ -445,15 +440,6 @@ static void share_process(struct suite_work *self)
             plan->runs[i].alone = plan->alone[plan->runs[i].device];
 }
 
-/* Standard output takes one format: with results on it no table is printed. */
-static bool is_quiet(const struct suite_files *files)
-{
-    bool quiet = false;
-    for (unsigned i = 0; i < SUITE_FILE_COUNT; i++)
-        quiet |= files->path[i] && strcmp(files->path[i], "-") == 0;
-    return quiet;
-}
-
 /* The first card among the devices; the first device if there is no card. */
 static const char *card_of(const struct plan *plan)
 {
@@ -467,14 +453,15 @@ enum ar_status suite_run(const struct suite *suite, const struct suite_files *fi
                          const struct environment *environment, FILE *stream,
                          struct ar_error *error)
 {
+    AR_CLOSED(close_work)
     struct suite_work self = {.suite = suite, .files = files, .environment = *environment};
-    const bool quiet = is_quiet(files);
     AR_TRY(plan_make(&self.plan, suite, error));
     share_process(&self);
-    enum ar_status status = want_one_run(&self, error);
-    AR_THEN(status, open_files(&self, error));
+    AR_TRY(want_one_run(&self, error));
+    AR_TRY(open_files(&self, error));
+    const bool quiet = self.outputs.standard; /* it takes one format, and then no table */
     environment_card_before(&self.environment, card_of(&self.plan));
-    AR_THEN(status, run_all(&self, error));
+    enum ar_status status = run_all(&self, error);
     environment_card_after(&self.environment);
     AR_THEN(status, want_one_begun(&self, error));
     if (!status && !quiet)
@@ -489,6 +476,5 @@ enum ar_status suite_run(const struct suite *suite, const struct suite_files *fi
     if (self.has_journal)
         journal_close(&self.journal, status == AR_OK);
     AR_THEN(status, judge(&self, quiet, error));
-    close_work(&self);
     return status;
 }

@@ -324,23 +324,20 @@ TEST(sets_appear_together)
     struct output_set set = {0};
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/one", folder);
-    FILE *one = output_set_open(&set, path, &test_error);
-    FILE *full = output_set_open(&set, "/dev/full", &test_error);
-    assert_non_null(one);
-    assert_non_null(full);
+    FILE *one, *full;
+    assert_ok(output_set_add(&set, path, &one, &test_error));
+    assert_ok(output_set_add(&set, "/dev/full", &full, &test_error));
     fputs("text", one);
     fputs("text", full);
     assert_says(output_set_commit(&set, &test_error), AR_IO, "/dev/full: cannot be written");
     assert_int_equal(stat(path, &info), -1);
-    one = output_set_open(&set, path, &test_error);
-    assert_non_null(one);
+    assert_ok(output_set_add(&set, path, &one, &test_error));
     assert_int_equal(stat(path, &info), -1);
     fputs("text", one);
     assert_ok(output_set_commit(&set, &test_error));
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_size, 4);
-    one = output_set_open(&set, path, &test_error);
-    assert_non_null(one);
+    assert_ok(output_set_add(&set, path, &one, &test_error));
     fputs("a longer text", one);
     output_set_abandon(&set);
     assert_int_equal(stat(path, &info), 0);
@@ -361,8 +358,8 @@ TEST(outputs_have_names)
 TEST(early_failures_keep_their_cause)
 {
     struct output_set set = {0};
-    FILE *full = output_set_open(&set, "/dev/full", &test_error);
-    assert_non_null(full);
+    FILE *full;
+    assert_ok(output_set_add(&set, "/dev/full", &full, &test_error));
     fputs("text", full);
     assert_int_not_equal(fflush(full), 0);
     assert_says(output_set_commit(&set, &test_error), AR_IO, "No space left on device");
