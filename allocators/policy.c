@@ -4,17 +4,20 @@
 
 #include <inttypes.h>
 
+void ar_policy_stats(const struct ar_policy *self, struct ar_policy_stats *out)
+{
+    struct ar_policy_room room;
+    ar_policy_room(self, &room);
+    self->ops->stats(self, out);
+    out->largest_free_block_bytes = room.largest_free_block_bytes;
+    out->stranded_by_stream_bytes = room.stranded_by_stream_bytes;
+}
+
 uint64_t ar_policy_servable(const struct ar_policy *self, enum ar_policy_effort effort)
 {
-    uint64_t bytes;
-    if (self->ops->servable) {
-        bytes = self->ops->servable(self, effort);
-    } else {
-        struct ar_policy_stats stats;
-        self->ops->stats(self, &stats);
-        bytes = stats.largest_free_block_bytes;
-    }
-    uint64_t free_bytes = ar_policy_free_bytes(&self->totals);
+    struct ar_policy_room room;
+    ar_policy_room(self, &room);
+    uint64_t free_bytes = ar_policy_free_bytes(&self->totals), bytes = room.servable_bytes[effort];
     return effort == AR_POLICY_EFFORT_NONE && bytes > free_bytes ? free_bytes : bytes;
 }
 

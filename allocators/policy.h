@@ -78,9 +78,7 @@ static inline uint64_t ar_policy_free_bytes(const struct ar_policy_totals *total
 /* The full statistics, in O(1). */
 struct ar_policy_stats {
     struct ar_policy_totals totals;
-    uint64_t largest_free_block_bytes; /* the largest free range that could be handed out */
-    uint64_t stranded_by_stream_bytes; /* free, but not for the stream of the last
-                                          request */
+    uint64_t largest_free_block_bytes, stranded_by_stream_bytes; /* as in ar_policy_room */
     struct {
 #define X(name, help) uint64_t name;
         AR_POLICY_COUNTERS(X)
@@ -99,8 +97,9 @@ enum ar_policy_effort {
 
 /* What the policy can serve now, and for the stream of the last request. */
 struct ar_policy_room {
-    uint64_t largest_free_block_bytes, stranded_by_stream_bytes; /* as in the statistics */
-    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];             /* as `servable` says */
+    uint64_t largest_free_block_bytes; /* the largest free range that could be handed out */
+    uint64_t stranded_by_stream_bytes; /* free, but not for the stream of the last request */
+    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT]; /* the largest request that can be served */
 };
 
 enum ar_policy_range_state {
@@ -195,7 +194,7 @@ struct ar_policy_ops {
     enum ar_status (*free)(struct ar_policy *self, const struct ar_policy_block *block,
                            uint32_t stream);
 
-    /* Required, O(1). */
+    /* Required, O(1). Totals and counters; ar_policy_stats adds what `room` says. */
     void (*stats)(const struct ar_policy *self, struct ar_policy_stats *out);
 
     /* Required. Visits every range in the order of addresses, without gaps in a segment. */
@@ -204,11 +203,9 @@ struct ar_policy_ops {
     /* Required. Checks every invariant. CORRUPT: a sentence says which one is broken, and where. */
     enum ar_status (*validate)(const struct ar_policy *self, struct ar_error *error);
 
-    /* The largest request that can be served with that effort. NULL: the largest free block, for
-     * every effort; a policy that cannot always serve that, or that releases its cache before it
-     * refuses a request (EFFORT_TRIM), needs this hook. Without it the metrics of external
-     * fragmentation are wrong. The conformance test requests so many bytes, and more. This and
-     * `stats` change only by calls to the policy, not with time.
+    /* What can be served with each effort, and the two figures of free blocks. NULL: the policy
+     * never has a free block. The conformance test requests so many bytes, and more. The answers
+     * change only by calls to the policy, not with time.
      *
      * EFFORT_TRIM: let F be the free bytes that can be released, and R what the limit still allows
      * (ar_policy_rest). The answer is F, or the largest free block if that is more. A request of
@@ -217,7 +214,7 @@ struct ar_policy_ops {
      * can reuse; in vmm a part of each handle that is cut. With classes of sizes the answer is the
      * smaller one of F and the largest class within F + R. Where a small request needs a larger
      * segment than a large one (torch, gmlake), the limit may allow only the latter. */
-    uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
+    void (*room)(const struct ar_policy *self, struct ar_policy_room *out);
 
     /* All hooks below are optional. */
 
@@ -282,10 +279,6 @@ struct ar_policy_ops {
      * pool. What is live in it is released with other cached memory later. */
     enum ar_status (*delete_pool)(struct ar_policy *self, uint32_t pool);
 
-    /* The same as `stats` and `servable` for every effort, in one call for speed. NULL: these are
-     * called. */
-    void (*room)(const struct ar_policy *self, struct ar_policy_room *out);
-
     /* The program changes the imitated allocator: "settings,CONF" or "limit,BYTES", as the notes of
      * a trace. The change holds from the next call on. INVALID, UNSUPPORTED: with a sentence. */
     enum ar_status (*change)(struct ar_policy *self, const char *change, struct ar_error *error);
@@ -344,11 +337,6 @@ static inline enum ar_status ar_policy_free(struct ar_policy *self,
     return self->ops->free(self, block, stream);
 }
 
-static inline void ar_policy_stats(const struct ar_policy *self, struct ar_policy_stats *out)
-{
-    self->ops->stats(self, out);
-}
-
 static inline void ar_policy_walk(const struct ar_policy *self, ar_policy_visit *visit,
                                   void *argument)
 {
@@ -367,9 +355,19 @@ static inline void ar_policy_destroy(struct ar_policy *self)
         self->ops->destroy(self);
 }
 
-/* Without the hook: servable returns the largest free block, problem "", would_release, would_fit
- * and report false; the others do nothing and return OK. Servable with EFFORT_NONE is at most the
- * free bytes. */
+AR_API void ar_policy_stats(const struct ar_policy *self, struct ar_policy_stats *out);
+
+/* Without the hook: room and servable are 0, problem is "", would_release, would_fit and report
+ * false; the others do nothing and return OK. Servable with EFFORT_NONE is at most the free
+ * bytes. */
+static inline void ar_policy_room(const struct ar_policy *self, struct ar_policy_room *out)
+{
+    if (self->ops->room)
+        self->ops->room(self, out);
+    else
+        *out = (struct ar_policy_room){0};
+}
+
 AR_API uint64_t ar_policy_servable(const struct ar_policy *self, enum ar_policy_effort effort);
 AR_API enum ar_status ar_policy_use(struct ar_policy *self, const struct ar_policy_block *block,
                                     uint32_t stream);
@@ -405,7 +403,21 @@ static inline uint64_t ar_policy_limit(const struct ar_policy_common *values)
     return values->limit_bytes ? values->limit_bytes : UINT64_MAX;
 }
 
-/* What the limit still allows the policy to obtain, for `servable`; 0 if there is no limit. */
+/* In `room`: each effort serves the largest free block, and EFFORT_TRIM `released_bytes` if that is
+ * more. */
+static inline void ar_policy_room_fill(struct ar_policy_room *out, uint64_t largest_bytes,
+                                       uint64_t stranded_bytes, uint64_t released_bytes)
+{
+    out->largest_free_block_bytes = largest_bytes;
+    out->stranded_by_stream_bytes = stranded_bytes;
+    out->servable_bytes[AR_POLICY_EFFORT_NONE] = largest_bytes;
+    out->servable_bytes[AR_POLICY_EFFORT_MAP] = largest_bytes;
+    out->servable_bytes[AR_POLICY_EFFORT_WAIT] = largest_bytes;
+    out->servable_bytes[AR_POLICY_EFFORT_TRIM] =
+        released_bytes > largest_bytes ? released_bytes : largest_bytes;
+}
+
+/* What the limit still allows the policy to obtain, for `room`; 0 if there is no limit. */
 static inline uint64_t ar_policy_rest(const struct ar_policy *self, uint64_t limit_bytes)
 {
     bool limited = limit_bytes != UINT64_MAX && limit_bytes > self->totals.reserved_bytes;

@@ -6,7 +6,7 @@
  *    foreign or freed twice, and the policy is not called.
  * 3. A request that fails changes neither live nor granted bytes nor the number of blocks, and the
  *    totals are always those of the record.
- * 4. Statuses are those of the contract, and a walk and `servable` are possible: otherwise the next
+ * 4. Statuses are those of the contract, and a walk and `room` are possible: otherwise the next
  *    call returns the fault, because these hooks cannot.
  * 5. Every `every` calls, and after each call while at most `small` blocks are live: the walk is in
  *    the order of addresses, adds up to the totals and has each live block as a used range; and
@@ -425,18 +425,17 @@ static void checked_walk(const struct ar_policy *base, ar_policy_visit *visit, v
         ar_policy_walk(inner, pass_on, &on);
 }
 
-static uint64_t checked_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static void checked_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct ar_policy *inner = ((const struct forward *)base)->inner;
     struct checked *self = faulty(base);
-    uint64_t bytes = inner->ops->servable(inner, effort);
+    inner->ops->room(inner, out);
     uint64_t free_bytes = ar_policy_free_bytes(&inner->totals);
-    if (effort == AR_POLICY_EFFORT_NONE && bytes > free_bytes && !self->broken &&
-        !(inner->ops->capabilities & AR_POLICY_OVERLAPS))
+    uint64_t bytes = out->servable_bytes[AR_POLICY_EFFORT_NONE];
+    if (bytes > free_bytes && !self->broken && !(inner->ops->capabilities & AR_POLICY_OVERLAPS))
         (void)corrupt(
             self, "%" PRIu64 " bytes can be served without driver work, and %" PRIu64 " are free",
             bytes, free_bytes);
-    return bytes;
 }
 
 static enum ar_status checked_validate(const struct ar_policy *base, struct ar_error *error)
@@ -474,7 +473,7 @@ static struct checked *make(struct ar_host *host, const struct checked_values *v
     ops->free = checked_free;
     ops->validate = checked_validate;
     ops->walk = checked_walk;
-    ops->servable = ops->servable ? checked_servable : NULL;
+    ops->room = ops->room ? checked_room : NULL;
     ops->problem = checked_problem;
     ops->use = ops->use ? checked_use : NULL;
     ops->adopt = ops->adopt ? checked_adopt : NULL;

@@ -85,7 +85,7 @@ static enum ar_status forward_plan(struct ar_policy *base,
 
 static void forward_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
-    ar_policy_stats(inside(base), out);
+    inside(base)->ops->stats(inside(base), out);
 }
 
 static void forward_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -96,11 +96,6 @@ static void forward_walk(const struct ar_policy *base, ar_policy_visit *visit, v
 static enum ar_status forward_validate(const struct ar_policy *base, struct ar_error *error)
 {
     return ar_policy_validate(inside(base), error);
-}
-
-static uint64_t forward_servable(const struct ar_policy *base, enum ar_policy_effort effort)
-{
-    return ar_policy_servable(inside(base), effort);
 }
 
 static void forward_room(const struct ar_policy *base, struct ar_policy_room *out)
@@ -189,7 +184,6 @@ void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
     self->ops.stats = forward_stats;
     self->ops.walk = forward_walk;
     self->ops.validate = forward_validate;
-    self->ops.servable = inner->ops->servable ? forward_servable : NULL;
     self->ops.room = inner->ops->room ? forward_room : NULL;
     self->ops.use = inner->ops->use ? forward_use : NULL;
     self->ops.retire = inner->ops->retire ? forward_retire : NULL;

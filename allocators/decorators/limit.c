@@ -42,7 +42,7 @@ static enum ar_status limit_alloc(struct ar_policy *base, const struct ar_policy
 static void limit_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct limit *self = (const struct limit *)base;
-    ar_policy_stats(self->forward.inner, out);
+    self->forward.inner->ops->stats(self->forward.inner, out);
     out->count.failures += self->refused;
 }
 

@@ -121,8 +121,12 @@ static void buddy_stats(const struct ar_policy *base, struct ar_policy_stats *ou
 {
     const struct buddy *self = (const struct buddy *)base;
     heap_stats(&self->heap, out);
-    out->largest_free_block_bytes = heap_largest(&self->heap, 0);
     out->count.failures = self->failures;
+}
+
+static void buddy_room(const struct ar_policy *base, struct ar_policy_room *out)
+{
+    ar_policy_room_fill(out, heap_largest(&((const struct buddy *)base)->heap, 0), 0, 0);
 }
 
 static void buddy_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -205,5 +209,6 @@ const struct ar_policy_ops buddy_policy = {
     .values_bytes = sizeof(struct buddy_values),
     .create = buddy_create,
     AR_POLICY_HOOKS(buddy),
+    .room = buddy_room,
     .trim = buddy_trim,
 };

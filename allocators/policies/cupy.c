@@ -137,20 +137,18 @@ static void cupy_stats(const struct ar_policy *base, struct ar_policy_stats *out
 {
     const struct cupy *self = (const struct cupy *)base;
     heap_stats(&self->heap, out);
-    out->largest_free_block_bytes = heap_largest(&self->heap, self->last_stream);
-    out->stranded_by_stream_bytes =
-        ar_policy_free_bytes(&base->totals) - heap_free_bytes(&self->heap, self->last_stream);
     out->count.flushes = self->flushes;
     out->count.retries = self->retries;
     out->count.failures = self->failures;
 }
 
-static uint64_t cupy_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static void cupy_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct cupy *self = (const struct cupy *)base;
-    uint64_t largest = heap_largest(&self->heap, self->last_stream);
-    uint64_t releasable = self->base.totals.releasable_bytes;
-    return effort >= AR_POLICY_EFFORT_TRIM && releasable > largest ? releasable : largest;
+    uint64_t stranded =
+        ar_policy_free_bytes(&base->totals) - heap_free_bytes(&self->heap, self->last_stream);
+    ar_policy_room_fill(out, heap_largest(&self->heap, self->last_stream), stranded,
+                        base->totals.releasable_bytes);
 }
 
 static void cupy_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -218,7 +216,7 @@ const struct ar_policy_ops cupy_policy = {
     .values_bytes = sizeof(struct cupy_values),
     .create = cupy_create,
     AR_POLICY_HOOKS(cupy),
-    .servable = cupy_servable,
+    .room = cupy_room,
     .trim = cupy_trim,
     .setting = cupy_setting,
 };

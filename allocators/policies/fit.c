@@ -544,10 +544,14 @@ static const char *fit_problem(const struct ar_policy *base)
 
 static void fit_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
-    const struct fit *self = (const struct fit *)base;
-    *out = self->counted;
+    *out = ((const struct fit *)base)->counted;
     out->totals = base->totals;
-    out->largest_free_block_bytes = ar_range_tree_most(&self->ranges, self->free_blocks);
+}
+
+static void fit_room(const struct ar_policy *base, struct ar_policy_room *out)
+{
+    const struct fit *self = (const struct fit *)base;
+    ar_policy_room_fill(out, ar_range_tree_most(&self->ranges, self->free_blocks), 0, 0);
 }
 
 static enum ar_status fit_create(const struct ar_policy_ops *ops, enum ar_range_order order,
@@ -657,8 +661,8 @@ static enum ar_status fit_validate(const struct ar_policy *base, struct ar_error
     AR_POLICY_HOOKS(fit),                                                                          \
         .values_bytes = sizeof(struct fit_values),                                                 \
         .reference = "textbook: Knuth, The Art of Computer Programming, vol. 1, 2.5",              \
-        .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT, .use = fit_use,      \
-        .trim = fit_trim, .problem = fit_problem
+        .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT, .room = fit_room,    \
+        .use = fit_use, .trim = fit_trim, .problem = fit_problem
 
 /* ---- the two policies ------------------------------------------------------------------------ */
 

@@ -557,10 +557,7 @@ static void last_pool(const struct ggml *self, uint64_t *largest_bytes, uint64_t
 static void ggml_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct ggml *self = (const struct ggml *)base;
-    uint64_t free_bytes;
     *out = (struct ar_policy_stats){.totals = base->totals};
-    last_pool(self, &out->largest_free_block_bytes, &free_bytes);
-    out->stranded_by_stream_bytes = ar_policy_free_bytes(&base->totals) - free_bytes;
     out->count.segments_made = self->made;
     out->count.segments_freed = self->freed;
     out->count.flushes = self->flushes;
@@ -569,15 +566,15 @@ static void ggml_stats(const struct ar_policy *base, struct ar_policy_stats *out
 }
 
 /* After a flush: a request whose buffer is as large as all cached buffers of the pool. */
-static uint64_t ggml_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static void ggml_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct ggml *self = (const struct ggml *)base;
-    uint64_t largest_bytes, free_bytes;
+    uint64_t largest_bytes, free_bytes, flushed_bytes = 0;
     last_pool(self, &largest_bytes, &free_bytes);
-    if (self->kind == POOL_VMM || !self->retry || effort < AR_POLICY_EFFORT_TRIM)
-        return largest_bytes;
-    uint64_t flushed_bytes = free_bytes - (free_bytes + 20) / 21; /* 21 = 20 x 1.05 */
-    return flushed_bytes > largest_bytes ? flushed_bytes : largest_bytes;
+    if (self->kind != POOL_VMM && self->retry)
+        flushed_bytes = free_bytes - (free_bytes + 20) / 21; /* 21 = 20 x 1.05 */
+    ar_policy_room_fill(out, largest_bytes, ar_policy_free_bytes(&base->totals) - free_bytes,
+                        flushed_bytes);
 }
 
 static void ggml_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -682,7 +679,7 @@ const struct ar_policy_ops ggml_policy = {
     .values_bytes = sizeof(struct ggml_values),
     .create = ggml_create,
     AR_POLICY_HOOKS(ggml),
-    .servable = ggml_servable,
+    .room = ggml_room,
     .setting = ggml_setting,
     .problem = ggml_problem,
 };

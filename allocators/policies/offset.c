@@ -216,14 +216,20 @@ static enum ar_status offset_free(struct ar_policy *base, const struct ar_policy
 static void offset_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct offset *self = (const struct offset *)base;
-    unsigned bin;
     *out = (struct ar_policy_stats){.totals = base->totals};
-    if (self->block_count + 1 < self->most_blocks && ar_class_lists_highest(&self->lists, &bin))
-        out->largest_free_block_bytes = bin_bottom(bin) << self->unit_log2;
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->region.bytes != 0;
     out->count.failures = self->failures;
+}
+
+static void offset_room(const struct ar_policy *base, struct ar_policy_room *out)
+{
+    const struct offset *self = (const struct offset *)base;
+    unsigned bin;
+    bool any =
+        self->block_count + 1 < self->most_blocks && ar_class_lists_highest(&self->lists, &bin);
+    ar_policy_room_fill(out, any ? bin_bottom(bin) << self->unit_log2 : 0, 0, 0);
 }
 
 static void offset_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -335,4 +341,5 @@ const struct ar_policy_ops offset_policy = {
     .values_bytes = sizeof(struct offset_values),
     .create = offset_create,
     AR_POLICY_HOOKS(offset),
+    .room = offset_room,
 };

@@ -126,7 +126,6 @@ const struct ar_policy_ops ort_policy = {
     .values_bytes = sizeof(struct ort_values),
     .create = ort_create,
     AR_POLICY_HOOKS(bfc),
-    .servable = bfc_servable,
     .room = bfc_room,
     .trim = ort_trim,
     .setting = ort_setting,

@@ -328,19 +328,16 @@ static void planned_stats(const struct ar_policy *base, struct ar_policy_stats *
 {
     const struct planned *self = (const struct planned *)base;
     heap_stats(&self->heap, out);
-    out->largest_free_block_bytes = heap_largest(&self->heap, CACHE);
     out->count.flushes = self->flushes;
     out->count.retries = self->retries;
     out->count.failures = self->failures;
 }
 
 /* Free space of the arena serves planned requests only. */
-static uint64_t planned_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static void planned_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct planned *self = (const struct planned *)base;
-    uint64_t largest = heap_largest(&self->heap, CACHE);
-    uint64_t releasable = base->totals.releasable_bytes;
-    return effort >= AR_POLICY_EFFORT_TRIM && releasable > largest ? releasable : largest;
+    ar_policy_room_fill(out, heap_largest(&self->heap, CACHE), 0, base->totals.releasable_bytes);
 }
 
 static void planned_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -400,8 +397,7 @@ static bool planned_report(const struct ar_policy *base, size_t index, char *nam
 #define PLANNED_OPS                                                                                \
     AR_POLICY_HOOKS(planned),                                                                      \
         .capabilities = AR_POLICY_OFFLINE | AR_POLICY_UNRANKED | AR_POLICY_WATCHES_FREE,           \
-        .servable = planned_servable, .trim = planned_trim, .plan = planned_plan,                  \
-        .report = planned_report
+        .room = planned_room, .trim = planned_trim, .plan = planned_plan, .report = planned_report
 
 /* ---- plan ------------------------------------------------------------------------------------ */
 

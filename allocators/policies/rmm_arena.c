@@ -692,27 +692,25 @@ static uint64_t largest_indexed(const struct rmm_arena *self)
 }
 
 /* The arena of a stream serves up to 1 MiB. Larger requests come from the global arena. */
-static uint64_t arena_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static void arena_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct rmm_arena *self = (const struct rmm_arena *)base;
-    if (effort >= AR_POLICY_EFFORT_WAIT)
-        return self->many ? largest_indexed(self) : largest_cleaned(self);
-    uint64_t global = largest_of(self, ARENA_GLOBAL);
+    uint64_t global = largest_of(self, ARENA_GLOBAL), stranded = 0;
     uint64_t own = largest_of(self, self->last_stream + 1);
     own = own < SUPERBLOCK_LEAST ? own : SUPERBLOCK_LEAST;
-    return own > global ? own : global;
+    if (self->arena_count)
+        stranded = ar_policy_free_bytes(&base->totals) - self->arenas[ARENA_GLOBAL].free_bytes -
+                   self->arenas[self->last_stream + 1].free_bytes;
+    uint64_t cleaned = self->many ? largest_indexed(self) : largest_cleaned(self);
+    ar_policy_room_fill(out, own > global ? own : global, stranded, 0);
+    out->servable_bytes[AR_POLICY_EFFORT_WAIT] = cleaned;
+    out->servable_bytes[AR_POLICY_EFFORT_TRIM] = cleaned;
 }
 
 static void arena_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
-    const struct rmm_arena *self = (const struct rmm_arena *)base;
-    *out = self->counted;
+    *out = ((const struct rmm_arena *)base)->counted;
     out->totals = base->totals;
-    out->largest_free_block_bytes = arena_servable(base, AR_POLICY_EFFORT_NONE);
-    if (self->arena_count)
-        out->stranded_by_stream_bytes = ar_policy_free_bytes(&base->totals) -
-                                        self->arenas[ARENA_GLOBAL].free_bytes -
-                                        self->arenas[self->last_stream + 1].free_bytes;
 }
 
 static void arena_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -913,7 +911,7 @@ const struct ar_policy_ops rmm_arena_policy = {
     .values_bytes = sizeof(struct arena_values),
     .create = arena_create,
     AR_POLICY_HOOKS(arena),
-    .servable = arena_servable,
+    .room = arena_room,
     .use = arena_use,
     .problem = arena_problem,
 };

@@ -350,7 +350,6 @@ static void rmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct rmm *self = (const struct rmm *)base;
     heap_stats(&self->heap, out);
-    out->largest_free_block_bytes = largest_of_all(self);
     out->count.flushes = self->flushes;
     out->count.failures = self->failures;
 }
@@ -359,13 +358,14 @@ static void rmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
  * that a merge of lists would make are not counted. At the limit, wholly free device allocations
  * can be released and obtained again as one. Half of what the limit allows may be no multiple of
  * 256 bytes, and a request is one. */
-static uint64_t rmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static void rmm_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct rmm *self = (const struct rmm *)base;
     uint64_t largest = largest_of_all(self);
-    uint64_t whole = base->totals.releasable_bytes;
-    bool releases = effort >= AR_POLICY_EFFORT_TRIM && self->maximum_bytes && self->reclaim;
-    return ar_size_round_down(releases && whole > largest ? whole : largest, ALIGNMENT_BYTES);
+    uint64_t whole = self->maximum_bytes && self->reclaim ? base->totals.releasable_bytes : 0;
+    ar_policy_room_fill(out, ar_size_round_down(largest, ALIGNMENT_BYTES), 0,
+                        ar_size_round_down(whole, ALIGNMENT_BYTES));
+    out->largest_free_block_bytes = largest;
 }
 
 static void rmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -469,5 +469,5 @@ const struct ar_policy_ops rmm_pool_policy = {
     .values_bytes = sizeof(struct rmm_values),
     .create = rmm_create,
     AR_POLICY_HOOKS(rmm),
-    .servable = rmm_servable,
+    .room = rmm_room,
 };

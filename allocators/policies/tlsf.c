@@ -285,17 +285,17 @@ static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_b
 }
 
 /* The largest request that good fit can serve: the smallest size of the highest class. */
-static uint64_t largest_servable(const struct tlsf *self)
+static void tlsf_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     unsigned class;
-    return ar_class_lists_highest(&self->lists, &class) ? class_bottom(class) : 0;
+    bool any = ar_class_lists_highest(&((const struct tlsf *)base)->lists, &class);
+    ar_policy_room_fill(out, any ? class_bottom(class) : 0, 0, 0);
 }
 
 static void tlsf_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct tlsf *self = (const struct tlsf *)base;
     *out = (struct ar_policy_stats){.totals = self->base.totals};
-    out->largest_free_block_bytes = largest_servable(self);
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->pool_count;
@@ -421,4 +421,5 @@ const struct ar_policy_ops tlsf_policy = {
     .values_bytes = sizeof(struct tlsf_values),
     .create = tlsf_create,
     AR_POLICY_HOOKS(tlsf),
+    .room = tlsf_room,
 };

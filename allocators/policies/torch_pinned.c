@@ -549,27 +549,25 @@ static uint64_t largest_free(const struct pinned *self)
     return largest;
 }
 
-static uint64_t pinned_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static void pinned_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct pinned *self = (const struct pinned *)base;
     uint64_t largest = largest_free(self);
-    if (effort < AR_POLICY_EFFORT_WAIT)
-        return largest;
+    ar_policy_room_fill(out, largest, 0, 0);
     for (uint32_t i = 0; i < self->event_count; i++) {
         const struct event *event = &self->events[(self->event_first + i) % self->event_room];
         uint64_t bytes = self->nodes.nodes[event->block].bytes;
         if (bytes > largest && bytes <= self->max_cached_bytes)
             largest = bytes;
     }
-    return largest;
+    out->servable_bytes[AR_POLICY_EFFORT_WAIT] = largest;
+    out->servable_bytes[AR_POLICY_EFFORT_TRIM] = largest;
 }
 
 static void pinned_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
-    const struct pinned *self = (const struct pinned *)base;
-    *out = self->counted;
+    *out = ((const struct pinned *)base)->counted;
     out->totals = base->totals;
-    out->largest_free_block_bytes = largest_free(self);
 }
 
 static void pinned_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -824,7 +822,7 @@ const struct ar_policy_ops torch_pinned_policy = {
     .values_bytes = sizeof(struct pinned_values),
     .create = pinned_create,
     AR_POLICY_HOOKS(pinned),
-    .servable = pinned_servable,
+    .room = pinned_room,
     .use = pinned_use,
     .retire = pinned_retire,
     .progress = pinned_progress,

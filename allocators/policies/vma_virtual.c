@@ -491,14 +491,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 /* A request that is served now: the largest under the linear algorithm; else the larger one of the
  * null block and the first block of the highest class. */
-static uint64_t vma_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static uint64_t largest_request(const struct vma *self)
 {
-    const struct vma *self = (const struct vma *)base;
     const struct ar_span *at = self->spans.at;
     struct space space;
     uint64_t bytes = 0;
     unsigned class;
-    (void)effort;
     if (!self->region.bytes)
         return 0;
     if (self->linear) {
@@ -518,11 +516,15 @@ static uint64_t vma_servable(const struct ar_policy *base, enum ar_policy_effort
     return bytes;
 }
 
+static void vma_room(const struct ar_policy *base, struct ar_policy_room *out)
+{
+    ar_policy_room_fill(out, largest_request((const struct vma *)base), 0, 0);
+}
+
 static void vma_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct vma *self = (const struct vma *)base;
     *out = (struct ar_policy_stats){.totals = base->totals};
-    out->largest_free_block_bytes = vma_servable(base, AR_POLICY_EFFORT_NONE);
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->region.bytes != 0;
@@ -664,5 +666,5 @@ const struct ar_policy_ops vma_virtual_policy = {
     .values_bytes = sizeof(struct vma_values),
     .create = vma_create,
     AR_POLICY_HOOKS(vma),
-    .servable = vma_servable,
+    .room = vma_room,
 };

@@ -182,27 +182,22 @@ static enum ar_status skeleton_free(struct ar_policy *base, const struct ar_poli
 /* Required, O(1). */
 static void skeleton_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
-    const struct skeleton *self = (const struct skeleton *)base;
-    *out = self->counted;
+    *out = ((const struct skeleton *)base)->counted;
     out->totals = base->totals;
-    if (self->cached_classes)
-        out->largest_free_block_bytes =
-            class_bytes(63 - (unsigned)__builtin_clzll(self->cached_classes));
 }
 
-/* Optional; needed because of rule 3: a request that the cache cannot serve releases all of it.
- * With EFFORT_TRIM it is served if its class is within the free bytes and the rest of the limit. */
-static uint64_t skeleton_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+/* What can be served: with each effort the largest class that is cached. Because of rule 3, a
+ * request that the cache cannot serve releases all of it. With EFFORT_TRIM it is served if its
+ * class is within the free bytes and the rest of the limit. */
+static void skeleton_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct skeleton *self = (const struct skeleton *)base;
-    struct ar_policy_stats stats;
-    skeleton_stats(base, &stats);
-    uint64_t free_bytes = ar_policy_free_bytes(&base->totals);
-    if (effort < AR_POLICY_EFFORT_TRIM || !free_bytes)
-        return stats.largest_free_block_bytes;
-    uint64_t together =
-        class_bytes(class_within(free_bytes + ar_policy_rest(base, self->limit_bytes)));
-    return together < free_bytes ? together : free_bytes;
+    uint64_t free_bytes = ar_policy_free_bytes(&base->totals), largest = 0, together = 0;
+    if (free_bytes) {
+        largest = class_bytes(63 - (unsigned)__builtin_clzll(self->cached_classes));
+        together = class_bytes(class_within(free_bytes + ar_policy_rest(base, self->limit_bytes)));
+    }
+    ar_policy_room_fill(out, largest, 0, together < free_bytes ? together : free_bytes);
 }
 
 /* Required. Every reserved range, in the order of addresses. */
@@ -291,7 +286,7 @@ const struct ar_policy_ops skeleton_policy = {
     .values_bytes = sizeof(struct skeleton_values),
     .create = skeleton_create,
     AR_POLICY_HOOKS(skeleton),
-    .servable = skeleton_servable,
+    .room = skeleton_room,
     .trim = skeleton_trim,
     .problem = skeleton_problem,
 };

@@ -62,32 +62,6 @@ void exact_end(struct exact *exact, struct ar_policy *policy)
         policy->watch = NULL;
 }
 
-static __attribute__((noinline)) void ask_for_room(const struct ar_policy *policy,
-                                                   struct ar_policy_room *room)
-{
-    const struct ar_policy_ops *ops = policy->ops;
-    struct ar_policy_stats stats;
-    ops->stats(policy, &stats);
-    room->largest_free_block_bytes = stats.largest_free_block_bytes;
-    room->stranded_by_stream_bytes = stats.stranded_by_stream_bytes;
-    if (ops->servable) {
-        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
-            room->servable_bytes[effort] = ops->servable(policy, (enum ar_policy_effort)effort);
-        return;
-    }
-#pragma GCC unroll 4
-    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
-        room->servable_bytes[effort] = stats.largest_free_block_bytes;
-}
-
-static inline void read_room(const struct ar_policy *policy, struct ar_policy_room *room)
-{
-    if (policy->ops->room)
-        policy->ops->room(policy, room);
-    else
-        ask_for_room(policy, room);
-}
-
 static uint64_t usable(const struct exact *exact)
 {
     return exact->walks ? usable_by_walk(exact->policy, exact->unit_bytes)
@@ -107,10 +81,10 @@ void exact_read(const struct exact *exact, struct exact_state *state)
     if (exact->opaque)
         return;
     struct ar_policy_room room;
-    read_room(policy, &room);
+    ar_policy_room(policy, &room);
     state->free_bytes = ar_policy_free_bytes(totals);
     /* As ar_policy_servable says it, for the series; the ratios are 0 in any case. */
-    if (policy->ops->servable && room.servable_bytes[0] > state->free_bytes)
+    if (room.servable_bytes[0] > state->free_bytes)
         room.servable_bytes[0] = state->free_bytes;
     state->stranded_bytes = state->free_bytes - totals->releasable_bytes;
     state->stranded_by_stream_bytes = room.stranded_by_stream_bytes;
@@ -139,7 +113,7 @@ static __attribute__((noinline)) void refresh_free(struct exact *exact, uint64_t
     double *state = exact->state.of;
     struct ar_policy_room room;
     const uint64_t *bytes = room.servable_bytes;
-    read_room(policy, &room);
+    ar_policy_room(policy, &room);
     state[EXACT_STRANDED] = real(free_bytes - policy->totals.releasable_bytes);
     state[EXACT_STRANDED_BY_STREAM] = real(room.stranded_by_stream_bytes);
     state[EXACT_UNUSABLE] = exact->unit_bytes ? lacking(usable(exact), free_bytes) : 0;

@@ -181,9 +181,9 @@ static uint64_t obtainable(const struct ar_policy *policy, uint64_t free_bytes,
  * free range is large enough, because the question may poll pending frees. */
 static bool serves_now(struct ar_policy *policy, const struct ar_policy_request *request)
 {
-    struct ar_policy_stats stats;
-    ar_policy_stats(policy, &stats);
-    return stats.largest_free_block_bytes >= request->bytes && ar_policy_would_fit(policy, request);
+    struct ar_policy_room room;
+    ar_policy_room(policy, &room);
+    return room.largest_free_block_bytes >= request->bytes && ar_policy_would_fit(policy, request);
 }
 
 /* At each step: what the policy holds, and what it could obtain. If a rule of the policy keeps it

@@ -16,15 +16,14 @@ extern const struct ar_policy_ops misbehaving_policy;
 
 enum harm { HARM_NONE, HARM_CRASH, HARM_HANG, HARM_LEAVE, HARM_CUT, HARM_ABORT, HARM_SPIN };
 
-#define HOOKS                                                                                      \
-    "alloc|free|stats|walk|validate|servable|use|retire|progress|trim|problem|create|destroy"
+#define HOOKS "alloc|free|stats|walk|validate|room|use|retire|progress|trim|problem|create|destroy"
 enum hook {
     HOOK_ALLOC,
     HOOK_FREE,
     HOOK_STATS,
     HOOK_WALK,
     HOOK_VALIDATE,
-    HOOK_SERVABLE,
+    HOOK_ROOM,
     HOOK_USE,
     HOOK_RETIRE,
     HOOK_PROGRESS,
@@ -256,10 +255,12 @@ static enum ar_status misbehaving_validate(const struct ar_policy *base, struct 
     return lies(self, LIE_CORRUPT) ? AR_CORRUPT : skeleton_validate(self->inner, error);
 }
 
-static uint64_t misbehaving_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+static void misbehaving_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
-    const struct misbehaving *self = enter(base, HOOK_SERVABLE);
-    return lies(self, LIE_SERVABLE) ? UINT64_MAX : ar_policy_servable(self->inner, effort);
+    const struct misbehaving *self = enter(base, HOOK_ROOM);
+    skeleton_room(self->inner, out);
+    for (int effort = 0; lies(self, LIE_SERVABLE) && effort < AR_POLICY_EFFORT_COUNT; effort++)
+        out->servable_bytes[effort] = UINT64_MAX;
 }
 
 static enum ar_status misbehaving_use(struct ar_policy *base, const struct ar_policy_block *block,
@@ -309,7 +310,7 @@ const struct ar_policy_ops misbehaving_policy = {
     .stats = misbehaving_stats,
     .walk = misbehaving_walk,
     .validate = misbehaving_validate,
-    .servable = misbehaving_servable,
+    .room = misbehaving_room,
     .use = misbehaving_use,
     .retire = misbehaving_retire,
     .progress = misbehaving_progress,

@@ -53,7 +53,7 @@ check the_decorator_limit_is_named refused "limit(bytes=64MiB)+$object" 'refused
 check the_limit_is_named refused "$object:limit=64MiB" 'past limit=64.00 MiB'
 check a_full_device_is_not eval '! "$ALLOCRIG" run -p torch -w order_flip -d sim:capacity=64MiB | grep -q "refused by|past limit"'
 
-# A trim that does nothing, and a flush that servable does not know, fail the conformance test.
+# A trim that does nothing, and a flush that room does not know, fail the conformance test.
 finds() { # NAME SED_SCRIPT SENTENCE
     local name=$1
     sed "$2" "$TEST_TMP/copy.c" >"$TEST_TMP/$name.c"
@@ -64,11 +64,11 @@ finds() { # NAME SED_SCRIPT SENTENCE
 if [ -x "$tests/test_conformance" ]; then
     finds an_idle_trim_is_found '/^static enum ar_status mine_trim/,/^}/s/^    while (/    while (keep_bytes \&\& /' \
         'all blocks are free, and trim(0) leaves [0-9]* releasable bytes'
-    finds a_missing_servable_is_found '/\.servable = /d' 'returns [0-9]*, the limit allows [0-9]* more, and [0-9]* bytes are served, without the hook'
+    finds a_missing_room_is_found '/\.room = /d' 'has a free block of [0-9]* bytes, and no hook room that says so'
     finds a_servable_that_is_too_large_is_found 's/class_within(free_bytes + .*)/& + 1/; s/together < free_bytes/true/' \
         'servable(EFFORT_TRIM) returns [0-9]*, and a request of so many bytes is not served'
     finds a_servable_without_the_limit_is_found 's/ar_policy_rest(base, self->limit_bytes)/0/' \
-        'more, and [0-9]* bytes are served, with its hook'
+        'the limit allows [0-9]* more, and [0-9]* bytes are served'
     finds an_ignored_limit_is_found 's/ar_policy_limit(&given->common)/UINT64_MAX/' 'bytes are reserved, above limit=67108864'
     finds uncounted_failures_are_found '/count.failures +=/d' 'the counter `failures` is 0 after 3 refused requests'
     finds a_wrong_watch_is_told '/ar_policy_free_removed(/d' 'CORRUPT at operation [0-9]*: .*usable_bytes of the watch is'

@@ -26,7 +26,7 @@ COMMANDS = {
     "tenants": ["tenants", "{tenants}"],
     "list": ["list", "policies", "{}"],
 }
-HOOKS = ("alloc", "free", "stats", "walk", "validate", "servable", "use", "retire", "progress", "trim", "problem",
+HOOKS = ("alloc", "free", "stats", "walk", "validate", "room", "use", "retire", "progress", "trim", "problem",
          "create", "destroy")
 HARMS = {"crash": 1, "leaves": 3, "leaves with success": 4, "aborts": 5}
 HANGS = {"hangs": 2, "spins": 6}

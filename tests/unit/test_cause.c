@@ -22,9 +22,9 @@ static void stub_walk(const struct ar_policy *self, ar_policy_visit *visit, void
             return;
 }
 
-static void stub_stats(const struct ar_policy *self, struct ar_policy_stats *out)
+static void stub_room(const struct ar_policy *self, struct ar_policy_room *out)
 {
-    *out = (struct ar_policy_stats){.totals = self->totals, .largest_free_block_bytes = 10};
+    ar_policy_room_fill(out, 10, 0, 0);
 }
 
 /* Serves requests of up to 8 bytes from its free ranges. */
@@ -34,7 +34,7 @@ static bool stub_would_fit(struct ar_policy *self, const struct ar_policy_reques
 }
 
 static const struct ar_policy_ops stub_ops = {
-    .name = "stub", .walk = stub_walk, .stats = stub_stats, .would_fit = stub_would_fit};
+    .name = "stub", .walk = stub_walk, .room = stub_room, .would_fit = stub_would_fit};
 
 static struct ar_policy stub = {
     .ops = &stub_ops,

@@ -193,7 +193,7 @@ void bfc_destroy(struct ar_policy *base)
 #define BFC_OPS                                                                                    \
     AR_POLICY_HOOKS(bfc), .recorders = recorders, .values_bytes = sizeof(struct bfc_values),       \
                           .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,    \
-                          .servable = bfc_servable, .room = bfc_room, .setting = bfc_setting
+                          .room = bfc_room, .setting = bfc_setting
 
 static const char *const recorders[] = {"xla", "tensorflow", NULL};
 

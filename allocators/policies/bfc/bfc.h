@@ -212,7 +212,6 @@ enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *bl
 void bfc_stats(const struct ar_policy *base, struct ar_policy_stats *out);
 void bfc_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
 enum ar_status bfc_validate(const struct ar_policy *base, struct ar_error *error);
-uint64_t bfc_servable(const struct ar_policy *base, enum ar_policy_effort effort);
 void bfc_room(const struct ar_policy *base, struct ar_policy_room *out);
 bool bfc_setting(const struct ar_policy *base, char *text, size_t text_bytes);
 

@@ -25,28 +25,14 @@ void bfc_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct bfc *self = (const struct bfc *)base;
     out->totals = base->totals;
-    out->largest_free_block_bytes = largest_free_block(self);
-    out->stranded_by_stream_bytes = 0;
     out->count = self->tally.count;
 }
 
 void bfc_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct bfc *self = (const struct bfc *)base;
-    uint64_t largest = largest_free_block(self), releasable = base->totals.releasable_bytes;
-    out->largest_free_block_bytes = largest;
-    out->stranded_by_stream_bytes = 0;
-    for (int effort = 0; effort < AR_POLICY_EFFORT_TRIM; effort++)
-        out->servable_bytes[effort] = largest;
-    out->servable_bytes[AR_POLICY_EFFORT_TRIM] =
-        self->collects && releasable > largest ? releasable : largest;
-}
-
-uint64_t bfc_servable(const struct ar_policy *base, enum ar_policy_effort effort)
-{
-    struct ar_policy_room room;
-    bfc_room(base, &room);
-    return room.servable_bytes[effort];
+    ar_policy_room_fill(out, largest_free_block(self), 0,
+                        self->collects ? base->totals.releasable_bytes : 0);
 }
 
 uint64_t bfc_next_region_bytes(const struct ar_policy *base)

@@ -321,26 +321,6 @@ static uint64_t largest_after_release(const struct gmlake *self)
                : GMLAKE_SMALL_BYTES;
 }
 
-/* For the stream of the last request. Mapping can stitch all of its free large blocks. */
-static uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_effort effort)
-{
-    const struct gmlake *self = (const struct gmlake *)base;
-    uint32_t stream = self->last_stream;
-    if (stream >= self->stream_room)
-        return 0;
-    uint32_t list = gmlake_list(stream, false);
-    uint64_t small = heap_largest(&self->heap, gmlake_list(stream, true));
-    uint64_t best = larger(heap_largest(&self->heap, list),
-                           ar_range_tree_most(&self->nodes, self->streams[stream].free_views));
-    if (!best)
-        best = small < GMLAKE_SMALL_BYTES ? small : GMLAKE_SMALL_BYTES;
-    uint64_t all = heap_free_bytes(&self->heap, list);
-    bool stitches = self->values.defragment && self->values.defrag_level == 0;
-    if (effort >= AR_POLICY_EFFORT_MAP && stitches && all >= self->values.frag_limit_bytes)
-        best = larger(best, all);
-    return effort >= AR_POLICY_EFFORT_TRIM ? larger(best, largest_after_release(self)) : best;
-}
-
 static bool gmlake_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
 {
     struct gmlake *self = (struct gmlake *)base;
@@ -364,15 +344,36 @@ static uint64_t largest_of_lists(const struct gmlake *self)
     return largest;
 }
 
+/* For the stream of the last request. Mapping can stitch all of its free large blocks. */
+static void gmlake_room(const struct ar_policy *base, struct ar_policy_room *out)
+{
+    const struct gmlake *self = (const struct gmlake *)base;
+    uint32_t stream = self->last_stream;
+    uint32_t list = gmlake_list(stream, false), small_list = gmlake_list(stream, true);
+    uint64_t all = heap_free_bytes(&self->heap, list);
+    uint64_t largest = self->largest ? ar_most_tree_top(self->largest) : largest_of_lists(self);
+    uint64_t stranded =
+        ar_policy_free_bytes(&base->totals) - all - heap_free_bytes(&self->heap, small_list);
+    if (stream >= self->stream_room) {
+        *out = (struct ar_policy_room){largest, stranded, {0}};
+        return;
+    }
+    uint64_t small = heap_largest(&self->heap, small_list);
+    uint64_t best = larger(heap_largest(&self->heap, list),
+                           ar_range_tree_most(&self->nodes, self->streams[stream].free_views));
+    if (!best)
+        best = small < GMLAKE_SMALL_BYTES ? small : GMLAKE_SMALL_BYTES;
+    bool stitches = self->values.defragment && self->values.defrag_level == 0 &&
+                    all >= self->values.frag_limit_bytes;
+    uint64_t mapped = stitches ? larger(best, all) : best;
+    *out = (struct ar_policy_room){
+        largest, stranded, {best, mapped, mapped, larger(mapped, largest_after_release(self))}};
+}
+
 static void gmlake_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct gmlake *self = (const struct gmlake *)base;
     heap_stats(&self->heap, out);
-    uint64_t mine = heap_free_bytes(&self->heap, gmlake_list(self->last_stream, false)) +
-                    heap_free_bytes(&self->heap, gmlake_list(self->last_stream, true));
-    out->largest_free_block_bytes =
-        self->largest ? ar_most_tree_top(self->largest) : largest_of_lists(self);
-    out->stranded_by_stream_bytes = ar_policy_free_bytes(&base->totals) - mine;
     out->count.segments_made += self->stitches; /* as the statistics of GMLake count them */
     out->count.segments_freed += self->views_freed;
     out->count.flushes = self->flushes;
@@ -575,7 +576,7 @@ const struct ar_policy_ops gmlake_policy = {
     .values_bytes = sizeof(struct gmlake_values),
     .create = gmlake_create,
     AR_POLICY_HOOKS(gmlake),
-    .servable = gmlake_servable,
+    .room = gmlake_room,
     .use = gmlake_use,
     .progress = gmlake_progress,
     .trim = gmlake_trim,

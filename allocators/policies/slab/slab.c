@@ -325,18 +325,10 @@ static void slab_room(const struct ar_policy *base, struct ar_policy_room *out)
     };
 }
 
-static uint64_t slab_servable(const struct ar_policy *base, enum ar_policy_effort effort)
-{
-    struct ar_policy_room room;
-    slab_room(base, &room);
-    return room.servable_bytes[effort];
-}
-
 static void slab_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct slab_policy *self = (const struct slab_policy *)base;
     heap_stats(&self->heap, out);
-    out->largest_free_block_bytes = largest_now(self);
     out->count.flushes = self->flushes;
     out->count.retries = self->retries;
     out->count.failures = self->failures;
@@ -572,7 +564,6 @@ const struct ar_policy_ops slab_policy = {
     .values_bytes = sizeof(struct slab_values),
     .create = slab_create,
     AR_POLICY_HOOKS(slab),
-    .servable = slab_servable,
     .room = slab_room,
     .use = slab_use,
     .trim = slab_trim,

@@ -44,9 +44,6 @@ void torch_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct torch *self = (const struct torch *)base;
     *out = (struct ar_policy_stats){.totals = self->base.totals};
-    struct usable usable = usable_now(self);
-    out->largest_free_block_bytes = usable.largest_bytes;
-    out->stranded_by_stream_bytes = usable.stranded_bytes;
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->num_device_alloc;
@@ -242,13 +239,6 @@ void torch_room(const struct ar_policy *base, struct ar_policy_room *out)
                            [AR_POLICY_EFFORT_TRIM] =
                                released_bytes > waited_bytes ? released_bytes : waited_bytes},
     };
-}
-
-uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effort)
-{
-    struct ar_policy_room room;
-    torch_room(base, &room);
-    return room.servable_bytes[effort];
 }
 
 void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)

@@ -681,10 +681,10 @@ static const char *const torch_recorders[] = {"torch", NULL};
 #define TORCH_HOOKS(needs)                                                                         \
     AR_POLICY_HOOKS(torch),                                                                        \
         .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_WATCHES_FREE | (needs),               \
-        .servable = torch_servable, .room = torch_room, .use = torch_use, .retire = torch_retire,  \
-        .trim = torch_trim, .would_release = torch_would_release, .report = torch_report,          \
-        .end_pool = torch_end_pool, .would_fit = torch_would_fit,                                  \
-        .reset_peaks = torch_reset_peaks, .delete_pool = torch_delete_pool
+        .room = torch_room, .use = torch_use, .retire = torch_retire, .trim = torch_trim,          \
+        .would_release = torch_would_release, .report = torch_report, .end_pool = torch_end_pool,  \
+        .would_fit = torch_would_fit, .reset_peaks = torch_reset_peaks,                            \
+        .delete_pool = torch_delete_pool
 
 const struct ar_policy_ops torch_policy = {
     TORCH_HOOKS(0),

@@ -7,7 +7,7 @@
  *   expandable.c  growing virtual ranges, mapped by pages
  *   mosaic.c      the policy mosaic: pages that are divided
  *   adopt.c       the start from memory that exists already
- *   inspect.c     statistics, walk, validate, servable
+ *   inspect.c     statistics, walk, validate, room
  *   torch.c       the order of decisions in malloc and free
  *
  * A block is free, allocated, or pending: its free is requested, but the events of other streams
@@ -399,7 +399,6 @@ struct torch_counter torch_statistic(const struct torch *self, enum torch_stat s
 void torch_stats(const struct ar_policy *base, struct ar_policy_stats *out);
 void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
 enum ar_status torch_validate(const struct ar_policy *base, struct ar_error *error);
-uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effort);
 void torch_room(const struct ar_policy *base, struct ar_policy_room *out);
 void torch_reset_peaks(struct ar_policy *base);
 bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t name_bytes,

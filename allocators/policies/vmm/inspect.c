@@ -27,9 +27,6 @@ void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct vmm *self = (const struct vmm *)base;
     *out = (struct ar_policy_stats){.totals = self->base.totals};
-    uint64_t own;
-    out->largest_free_block_bytes = usable(self, &own);
-    out->stranded_by_stream_bytes = ar_policy_free_bytes(&self->base.totals) - own;
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->pages_made;
@@ -41,13 +38,11 @@ void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 
 /* Whole pages can be moved after a wait for their stream. They are unmapped, so this needs
  * EFFORT_TRIM. */
-uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+void vmm_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
-    const struct vmm *self = (const struct vmm *)base;
-    uint64_t own;
-    uint64_t bytes = usable(self, &own);
-    uint64_t pages = self->base.totals.releasable_bytes;
-    return effort >= AR_POLICY_EFFORT_TRIM && pages > bytes ? pages : bytes;
+    uint64_t own, bytes = usable((const struct vmm *)base, &own);
+    ar_policy_room_fill(out, bytes, ar_policy_free_bytes(&base->totals) - own,
+                        base->totals.releasable_bytes);
 }
 
 void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)

@@ -376,7 +376,7 @@ const struct ar_policy_ops vmm_policy = {
     .values_bytes = sizeof(struct ar_policy_common),
     .create = vmm_create,
     AR_POLICY_HOOKS(vmm),
-    .servable = vmm_servable,
+    .room = vmm_room,
     .use = vmm_use,
     .retire = vmm_retire,
     .trim = vmm_trim,

@@ -221,7 +221,7 @@ enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind k
 void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out);
 void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
 enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error);
-uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort);
+void vmm_room(const struct ar_policy *base, struct ar_policy_room *out);
 
 /* pages.c */
 uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request,
