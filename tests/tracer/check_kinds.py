@@ -303,6 +303,22 @@ def check_masks_of_derivatives():
     equal((out.sizes("backward:masked_fill"), out.sizes("nonzero workspace")[0]), ([960], 240))
 
 
+def check_masks_of_unknown_boxes():
+    """torchvision pastes a mask into an image for each box: a box that is not known lies within it."""
+    try:
+        from torchvision.models.detection import roi_heads
+    except ImportError:
+        return
+
+    def program():
+        boxes = nn.Conv1d(8, 4, 3).cuda()(torch.randn(5, 8, 3, device="cuda")).detach().flatten(1)
+        out.append(roi_heads.paste_masks_in_image(torch.rand(5, 1, 28, 28, device="cuda"), boxes, (64, 80)))
+
+    out = []
+    sizes = traced(program).sizes("")
+    equal((out[0].shape, sizes.count(5 * 64 * 80 * 4), sizes.count(64 * 80 * 4)), ((5, 1, 64, 80), 1, 5))
+
+
 def check_triangular_systems_take_the_workspace_of_cublas():
     def program():
         m = torch.randn(24, 24, device="cuda", requires_grad=True)

@@ -57,6 +57,7 @@ def install(current):
     torch._use_cudnn_rnn_flatten_weight = lambda: True
     torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
     after_import("torchvision.models.detection._utils", lambda: _detection(current))
+    after_import("torchvision.models.detection.roi_heads", lambda: _masks(current))
     after_import("transformers.utils.import_utils", lambda: _not_traced("transformers.utils.import_utils"))
 
 
@@ -156,6 +157,22 @@ def _detection(current):
     boxes, matcher = sys.modules["torchvision.ops.boxes"], sys.modules["torchvision.models.detection._utils"].Matcher
     boxes.remove_small_boxes = _assume(current, boxes.remove_small_boxes, ge=True)
     matcher.__call__ = _assume(current, matcher.__call__, lt=True, ge=False)
+
+
+def _masks(current):
+    """Where torchvision puts the mask of a box that is not known: the box is drawn, within the picture."""
+    heads = sys.modules["torchvision.models.detection.roi_heads"]
+    paste = heads.paste_mask_in_image
+
+    def pasted(mask, box, height, width):
+        session = current()
+        if session is not None and values.value_of(box) is None:
+            with session.paused():
+                ends = torch.rand(2, 2, generator=session.generator).sort(0).values * torch.tensor([width, height])
+                values.set_value(box, ends.flatten().to(box.dtype), True)
+        return paste(mask, box, height, width)
+
+    heads.paste_mask_in_image = pasted
 
 
 def _assign(current):
