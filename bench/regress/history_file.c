@@ -497,7 +497,7 @@ static enum ar_status read_lines(struct history *self, const char *path, const c
 
 enum ar_status history_read(struct history *self, const char *path, struct ar_error *error)
 {
-    char *text = NULL;
+    AR_FREED char *text = NULL;
     size_t bytes = 0;
     *self = (struct history){0};
     int file =
@@ -507,11 +507,7 @@ enum ar_status history_read(struct history *self, const char *path, struct ar_er
     enum ar_status status = flock(file, LOCK_SH) == 0 ? AR_OK : failed(path, "locked", error);
     AR_THEN(status, read_all(file, path, &text, &bytes, error));
     close(file);
-    AR_THEN(status, read_lines(self, path, text, bytes, error));
-    free(text);
-    if (status)
-        history_close(self);
-    return status;
+    return status ? status : read_lines(self, path, text, bytes, error);
 }
 
 void history_close(struct history *self)

@@ -426,23 +426,19 @@ enum ar_status history_judge(struct history_judged *self, const struct history *
     *self = (struct history_judged){0};
     struct judge judge = {self, history, rules, 0, error};
     count_commits(&judge);
-    enum ar_status status = make_series(self, history, rules, error);
-    for (size_t i = 0; i < self->count && !status; i++)
+    AR_TRY(make_series(self, history, rules, error));
+    for (size_t i = 0; i < self->count; i++)
         self->timed += self->series[i].kind == CHANGE_TIMED;
-    for (size_t i = 0; i < self->count && !status; i++)
-        status = judge_series(&judge, i);
-    if (!status && self->change_count)
+    for (size_t i = 0; i < self->count; i++)
+        AR_TRY(judge_series(&judge, i));
+    if (self->change_count)
         qsort(self->changes, self->change_count, sizeof *self->changes, newest_first);
     self->longest = longest_timed(self);
-    if (!status && self->timed)
+    if (self->timed)
         self->delay = change_points_delay(self->longest, rules->alpha / (double)self->timed);
-    if (!status) {
-        self->ended = count_ended(&judge);
-        look_for_waivers(&judge, waivers);
-    }
-    if (status)
-        history_judged_close(self);
-    return status;
+    self->ended = count_ended(&judge);
+    look_for_waivers(&judge, waivers);
+    return AR_OK;
 }
 
 void history_judged_close(struct history_judged *self)

@@ -269,11 +269,7 @@ enum ar_status result_set_read(struct result_set *self, const char *path, struct
     *self = (struct result_set){0};
     if (stat(path, &about) != 0)
         return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
-    enum ar_status status =
-        S_ISDIR(about.st_mode) ? read_folder(self, path, error) : read_file(self, path, error);
-    if (status)
-        result_set_close(self);
-    return status;
+    return S_ISDIR(about.st_mode) ? read_folder(self, path, error) : read_file(self, path, error);
 }
 
 void result_set_close(struct result_set *self)

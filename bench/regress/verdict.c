@@ -576,20 +576,17 @@ enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old
     struct work work = {self, old, new, rules, false, error};
     work.one_machine =
         old->machine && new->machine && old->machine[0] && strcmp(old->machine, new->machine) == 0;
-    enum ar_status status = judge_runs(&work);
-    AR_THEN(status, judge_counts(&work));
-    if (!status && self->runs + self->counts == 0)
-        status = no_run_in_common(old, new, error);
-    AR_THEN(status, conclude_all(&work));
+    AR_TRY(judge_runs(&work));
+    AR_TRY(judge_counts(&work));
+    if (self->runs + self->counts == 0)
+        return no_run_in_common(old, new, error);
+    AR_TRY(conclude_all(&work));
     /* The other figures were counted when they were compared; timed ones have a verdict only
      * now. */
-    for (size_t i = 0; i < self->count && !status; i++)
+    for (size_t i = 0; i < self->count; i++)
         self->figures[self->rows[i].verdict] += self->rows[i].timed;
-    if (!status)
-        look_for_waivers(&work, waivers);
-    if (status)
-        verdicts_close(self);
-    return status;
+    look_for_waivers(&work, waivers);
+    return AR_OK;
 }
 
 void verdicts_close(struct verdicts *self)

@@ -100,16 +100,14 @@ enum ar_status waivers_read(struct waivers *self, const char *path, struct ar_er
 {
     static const char *const sections[] = {"waiver *"};
     *self = (struct waivers){0};
-    enum ar_status status = ini_read(path, sections, 1, read_entry, self, error);
-    for (size_t i = 0; i < self->count && !status; i++) {
+    AR_TRY(ini_read(path, sections, 1, read_entry, self, error));
+    for (size_t i = 0; i < self->count; i++) {
         const struct waiver *waiver = &self->items[i];
         if (!waiver->reason || !waiver->until[0])
-            status = ar_invalid(error, "%s: waiver %s has no %s; each needs one", path,
-                                waiver->name, waiver->reason ? "date (until)" : "reason");
+            return ar_invalid(error, "%s: waiver %s has no %s; each needs one", path, waiver->name,
+                              waiver->reason ? "date (until)" : "reason");
     }
-    if (status)
-        waivers_close(self);
-    return status;
+    return AR_OK;
 }
 
 void waivers_expire(struct waivers *self, const char *today)

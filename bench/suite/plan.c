@@ -178,24 +178,15 @@ static enum ar_status choose_pinned(struct plan *self, struct plan_policy *polic
         return ar_no_memory(error, "the plan of the runs");
     }
     enum ar_status status = ar_spec_parse(policy->pinned_text, &policy->pinned, error);
-    if (!status) {
-        policy->pinned.catalog = self->suite->catalog;
-        status = registry_lookup(&policy->pinned, &ops, error);
-        if (status)
-            ar_spec_close(&policy->pinned);
-    }
-    if (status) {
-        free(policy->pinned_text);
-        policy->pinned_text = NULL;
-    }
+    policy->pinned.catalog = self->suite->catalog;
+    AR_THEN(status, registry_lookup(&policy->pinned, &ops, error));
     return ar_error_prefix(error, status, "pinned");
 }
 
 static void close_policy(struct plan_policy *policy)
 {
     ar_spec_close(&policy->spec);
-    if (policy->pinned_text)
-        ar_spec_close(&policy->pinned);
+    ar_spec_close(&policy->pinned);
     free(policy->pinned_text);
 }
 
@@ -206,11 +197,10 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
     self->policies = calloc(list->count, sizeof *self->policies);
     AR_TRY_MEMORY(self->policies, error, "the plan of the runs");
     for (size_t i = 0; i < list->count; i++) {
-        struct plan_policy *policy = &self->policies[i];
+        struct plan_policy *policy = &self->policies[self->policy_count++];
         policy->text = list->items[i];
         AR_TRY(ar_spec_parse(policy->text, &policy->spec, error));
         policy->spec.catalog = self->suite->catalog;
-        self->policy_count++; /* from here on plan_close closes the spec */
         AR_TRY(registry_lookup(&policy->spec, &policy->ops, error));
         AR_TRY(choose_pinned(self, policy, error));
     }
@@ -220,15 +210,9 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
 /* The seed in the spec, else `otherwise`. */
 static uint64_t written_seed(const char *text, uint64_t otherwise)
 {
-    struct ar_spec spec;
-    struct ar_error ignored = {0};
-    if (ar_spec_parse(text, &spec, &ignored))
-        return otherwise;
-    const char *seed = ar_spec_value(&spec, "seed");
-    if (seed)
-        otherwise = strtoull(seed, NULL, 10);
-    ar_spec_close(&spec);
-    return otherwise;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+    const char *seed = ar_spec_parse(text, &spec, NULL) ? NULL : ar_spec_value(&spec, "seed");
+    return seed ? strtoull(seed, NULL, 10) : otherwise;
 }
 
 /* The specs of a generator that has a seed, one for each replicate; seeds count from the one in the
@@ -443,14 +427,11 @@ static enum ar_status write_runs(struct plan *self, struct ar_error *error)
 enum ar_status plan_make(struct plan *self, const struct suite *suite, struct ar_error *error)
 {
     *self = (struct plan){.suite = suite};
-    enum ar_status status = look_up_policies(self, error);
-    AR_THEN(status, look_up_workloads(self, error));
-    AR_THEN(status, write_devices(self, error));
-    AR_THEN(status, look_at_devices(self, error));
-    AR_THEN(status, write_runs(self, error));
-    if (status)
-        plan_close(self);
-    return status;
+    AR_TRY(look_up_policies(self, error));
+    AR_TRY(look_up_workloads(self, error));
+    AR_TRY(write_devices(self, error));
+    AR_TRY(look_at_devices(self, error));
+    return write_runs(self, error);
 }
 
 void plan_close(struct plan *self)

@@ -54,7 +54,7 @@ struct plan {
     struct text_list left_out; /* policies of "all" that a device cannot serve, and why */
 };
 
-/* On success the caller closes the plan. Errors are those of the input. */
+/* Errors are those of the input. The caller closes the plan, also after one. */
 enum ar_status plan_make(struct plan *self, const struct suite *suite, struct ar_error *error);
 void plan_close(struct plan *self);
 

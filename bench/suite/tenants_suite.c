@@ -281,11 +281,8 @@ enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,
     const char *slash = strrchr(path, '/');
     snprintf(suite->name, sizeof suite->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
              slash ? slash + 1 : path);
-    enum ar_status status = ini_read(path, sections, 3, take_line, &reading, error);
-    AR_THEN(status, check(suite, path, error));
-    if (status != AR_OK)
-        tenants_suite_close(suite);
-    return status;
+    AR_TRY(ini_read(path, sections, 3, take_line, &reading, error));
+    return check(suite, path, error);
 }
 
 void tenants_suite_close(struct tenants_suite *suite)

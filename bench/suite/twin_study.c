@@ -340,19 +340,16 @@ static enum ar_status run_unknown(struct twin_study *self, const struct scenario
 static enum ar_status try_unknown(struct twin_study *self, const struct scenario *text,
                                   struct ar_error *error)
 {
-    const size_t runs = scenario_combinations(text);
-    struct twin_page_reported *rows = calloc(text->reported_count + 1, sizeof *rows);
+    AR_FREED struct twin_page_reported *rows = calloc(text->reported_count + 1, sizeof *rows);
     AR_TRY_MEMORY(rows, error, "the answers");
     for (size_t i = 0; i < text->reported_count; i++) {
         self->reported[i].nearest_value = self->reported[i].our_value;
         self->reported[i].nearest[0] = '\0';
     }
-    enum ar_status status = AR_OK;
-    for (size_t run = 0; run < runs && !status; run++)
-        status = run_unknown(self, text, run, rows, error);
-    self->range_count = runs;
-    free(rows);
-    return status;
+    self->range_count = scenario_combinations(text);
+    for (size_t run = 0; run < self->range_count; run++)
+        AR_TRY(run_unknown(self, text, run, rows, error));
+    return AR_OK;
 }
 
 enum ar_status twin_compare_check(const struct scenario *text, struct ar_error *error)
@@ -518,13 +515,12 @@ static void scale(struct search *self, const struct ar_option *option, double ca
 static enum ar_status search_caches(struct twin_study *self, const struct scenario *text,
                                     struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < self->setup.scenario.part_count && !status; i++) {
-        struct twin_page_cache *cache = &self->caches[self->cache_count];
+    for (size_t i = 0; i < self->setup.scenario.part_count; i++) {
         double now = 0;
         const struct ar_option *option = cache_option(&self->setup.parts[i], &now);
         if (!option)
             continue;
+        struct twin_page_cache *cache = &self->caches[self->cache_count++];
         *cache = (struct twin_page_cache){.part = i,
                                           .option = option->name,
                                           .is_bytes = option->type == AR_OPTION_BYTES,
@@ -534,10 +530,9 @@ static enum ar_status search_caches(struct twin_study *self, const struct scenar
                                 .part = self->setup.parts[i].name,
                                 .cache = cache};
         scale(&search, option, (double)self->result.total_bytes);
-        status = search_cache(&search, error);
-        self->cache_count++;
+        AR_TRY(search_cache(&search, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- what-ifs ------------------------------------------------------------------------------- */
@@ -622,21 +617,19 @@ static size_t choose_firsts(const struct twin_study *self, const struct twin_tri
 static enum ar_status add_pairs(struct twin_study *self, size_t first, struct ar_error *error)
 {
     const struct twin_change *one = &self->changes.at[first];
-    struct twin_setup setup;
-    struct twin_result result = {0};
+    AR_CLOSED(twin_setup_close) struct twin_setup setup = {0};
+    AR_CLOSED(twin_result_close) struct twin_result result = {0};
     size_t pair = self->pairs.count;
     AR_TRY(twin_setup_make(&one->edited, &setup, error));
-    enum ar_status status = twin_run(&setup.scenario, &result, error);
-    AR_THEN(status, twin_changes_find(&one->edited, &setup, &result, &self->pairs, error));
+    AR_TRY(twin_run(&setup.scenario, &result, error));
+    AR_TRY(twin_changes_find(&one->edited, &setup, &result, &self->pairs, error));
     for (; pair < self->pairs.count; pair++) {
         struct twin_change *two = &self->pairs.at[pair];
         snprintf(two->second, sizeof two->second, "%.199s", two->text);
         snprintf(two->text, sizeof two->text, "%.199s, and %.190s", one->text, two->second);
         two->first = first;
     }
-    twin_result_close(&result);
-    twin_setup_close(&setup);
-    return status;
+    return AR_OK;
 }
 
 /* Whether a pair is worth a run: not if its second change does nothing alone, or was the first of
@@ -731,13 +724,11 @@ static enum ar_status run_again(struct twin_study *self, const struct scenario *
                                 const char *journal, struct ar_error *error)
 {
     AR_TRY(twin_trials_open(&self->trials, text, journal, error));
-    enum ar_status status = scenario_copy(text, &self->few, error);
-    self->has_few = !status;
-    if (!status && self->few.cycles > TWIN_WHATIF_CYCLES)
+    AR_TRY(scenario_copy(text, &self->few, error));
+    if (self->few.cycles > TWIN_WHATIF_CYCLES)
         self->few.cycles = TWIN_WHATIF_CYCLES;
-    AR_THEN(status, search_caches(self, &self->few, error));
-    AR_THEN(status, try_changes(self, &self->few, error));
-    return status;
+    AR_TRY(search_caches(self, &self->few, error));
+    return try_changes(self, &self->few, error);
 }
 
 /* ---- the study ------------------------------------------------------------------------------ */
@@ -745,7 +736,7 @@ static enum ar_status run_again(struct twin_study *self, const struct scenario *
 enum ar_status twin_study_run(const struct scenario *text, bool again, const char *journal,
                               struct twin_study *out, struct ar_error *error)
 {
-    *out = (struct twin_study){.has_few = false};
+    *out = (struct twin_study){.cache_count = 0};
     enum ar_status status = twin_setup_make(text, &out->setup, error);
     out->reported = calloc(text->reported_count + 1, sizeof *out->reported);
     out->caches = calloc(text->section_count + 1, sizeof *out->caches);
@@ -793,10 +784,9 @@ void twin_study_close(struct twin_study *self, bool finished)
     twin_setup_close(&self->setup);
     twin_changes_close(&self->pairs);
     twin_changes_close(&self->changes);
-    if (self->has_few)
-        scenario_close(&self->few);
+    scenario_close(&self->few);
     free(self->reported);
     free(self->caches);
     free(self->whatifs);
-    *self = (struct twin_study){.has_few = false};
+    *self = (struct twin_study){.cache_count = 0};
 }

@@ -109,7 +109,6 @@ struct twin_study {
     struct twin_changes pairs; /* each is two of them, made one after the other */
     struct twin_trials trials; /* its journal */
     struct scenario few;       /* of at most TWIN_WHATIF_CYCLES cycles */
-    bool has_few;
     struct twin_page_reported *reported;
     struct twin_page_cache *caches;
     struct twin_page_whatif *whatifs;

@@ -644,7 +644,7 @@ static void count_done(void *argument)
 /* A row for each candidate. */
 static enum ar_status make_rows(struct advising *self, struct ar_error *error)
 {
-    struct candidates candidates;
+    AR_CLOSED(candidates_close) struct candidates candidates = {0};
     struct advise_result *out = self->out;
     const char *given = out->given[0] ? out->given : "torch";
     const char *recorder = out->framework ? out->framework : "";
@@ -654,14 +654,13 @@ static enum ar_status make_rows(struct advising *self, struct ar_error *error)
     if (self->prepared.has_pools)
         disown_allocators(&candidates);
     out->rows = calloc(candidates.count, sizeof *out->rows);
-    for (size_t i = 0; out->rows && i < candidates.count; i++)
+    AR_TRY_MEMORY(out->rows, error, "the settings");
+    for (size_t i = 0; i < candidates.count; i++)
         out->rows[i].candidate = candidates.at[i];
     out->tried = candidates.count;
     out->release = candidates.release;
     out->left_out_count = candidates.left_out_count;
     memcpy(out->left_out, candidates.left_out, sizeof out->left_out);
-    candidates_close(&candidates);
-    AR_TRY_MEMORY(out->rows, error, "the settings");
     return find_equal_decisions(self, error);
 }
 

@@ -377,7 +377,6 @@ static enum ar_status add_framework(struct candidates *list, const char *recorde
 enum ar_status candidates_list(const char *recorder, const char *given, bool others,
                                struct candidates *out, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     *out = (struct candidates){0};
     if (strncmp(recorder, "torch", 5) == 0)
         out->release = torch_release_read(recorder);
@@ -386,14 +385,12 @@ enum ar_status candidates_list(const char *recorder, const char *given, bool oth
     struct candidate *first = add(out, given, error);
     AR_TRY_HOST(first);
     first->given = true;
-    status = add_framework(out, recorder, error);
-    if (!status && others)
-        status = add_others(out, error);
-    for (size_t i = 0; i < out->count && !status; i++)
+    AR_TRY(add_framework(out, recorder, error));
+    if (others)
+        AR_TRY(add_others(out, error));
+    for (size_t i = 0; i < out->count; i++)
         out->at[i].keys = keys_of(out->at[i].spec);
-    if (status)
-        candidates_close(out);
-    return status;
+    return AR_OK;
 }
 
 void candidate_setting(const struct candidate *candidate, struct torch_release release,

@@ -85,8 +85,6 @@ enum ar_status fits_notes_read(struct trace_source *source, struct fits_notes *o
         qsort(out->at, out->count, sizeof *out->at, compare_notes);
     if (!source->info.recorder[0])
         memcpy(source->info.recorder, out->versions, sizeof source->info.recorder);
-    if (status)
-        fits_notes_close(out);
     return status;
 }
 

@@ -346,8 +346,6 @@ enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint
     out->count = status ? 0 : keep_highest(pairing.lines, pairing.count);
     free(pairing.sides[0].live.slots);
     free(pairing.sides[1].live.slots);
-    if (status)
-        batch_curve_close(out);
     return status;
 }
 

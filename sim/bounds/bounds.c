@@ -97,18 +97,13 @@ enum ar_status bounds_find(const struct bound_blocks *blocks, struct bounds *out
     AR_TRY_MEMORY(out->offsets, error, "a plan");
     /* In an unbounded arena the free block at its end has no size, so it is never the tightest
      * fit. */
-    enum ar_status status =
-        bound_online(blocks, "best-fit:granule=1,wilderness=yes", &out->best_fit_bytes, error);
-    AR_THEN(status, bound_online(blocks, "first-fit:granule=1", &out->first_fit_bytes, error));
-    if (!status) {
-        status = packing_best_order(&blocks->packing, out->offsets, &out->orders);
-        if (status)
-            (void)ar_error_set(error, status, "no plan was found: %s", ar_status_meaning(status));
-        out->top_bytes = out->orders.top_bytes;
-    }
+    AR_TRY(bound_online(blocks, "best-fit:granule=1,wilderness=yes", &out->best_fit_bytes, error));
+    AR_TRY(bound_online(blocks, "first-fit:granule=1", &out->first_fit_bytes, error));
+    enum ar_status status = packing_best_order(&blocks->packing, out->offsets, &out->orders);
     if (status)
-        bounds_close(out);
-    return status;
+        return ar_error_set(error, status, "no plan was found: %s", ar_status_meaning(status));
+    out->top_bytes = out->orders.top_bytes;
+    return AR_OK;
 }
 
 enum ar_status bounds_search(const struct bound_blocks *blocks,

@@ -118,36 +118,29 @@ static enum ar_status read_lines(struct reading *r, struct ar_error *error)
 {
     char *line;
     size_t length;
-    enum ar_status status = trace_lines_next(r->lines, &line, &length, error);
-    if (!status && !line)
+    AR_TRY(trace_lines_next(r->lines, &line, &length, error));
+    if (!line)
         return ar_error_set(error, AR_FORMAT, "%s: the file is empty", r->path);
-    AR_THEN(status, read_head(r, line, error));
-    while (!status) {
-        status = trace_lines_next(r->lines, &line, &length, error);
-        if (status || !line)
-            break;
+    AR_TRY(read_head(r, line, error));
+    for (;;) {
+        AR_TRY(trace_lines_next(r->lines, &line, &length, error));
+        if (!line)
+            return AR_OK;
         if (length)
-            status = read_row(r, line, error);
+            AR_TRY(read_row(r, line, error));
     }
-    return status;
 }
 
 enum ar_status plan_file_read(struct plan_file *self, const char *path, struct ar_error *error)
 {
-    struct trace_input *input = NULL;
-    struct reading r = {.plan = self, .path = path, .lines = malloc(sizeof *r.lines)};
+    AR_CLOSED(trace_input_close_at) struct trace_input *input = NULL;
+    AR_FREED struct trace_lines *lines = malloc(sizeof *lines);
+    struct reading r = {.plan = self, .path = path, .lines = lines};
     *self = (struct plan_file){.rows = NULL};
-    AR_TRY_MEMORY(r.lines, error, "a plan");
-    enum ar_status status = trace_input_open(path, &input, error);
-    if (!status) {
-        trace_lines_start(r.lines, input);
-        status = read_lines(&r, error);
-        trace_input_close(input);
-    }
-    free(r.lines);
-    if (status)
-        plan_file_close(self);
-    return status;
+    AR_TRY_MEMORY(lines, error, "a plan");
+    AR_TRY(trace_input_open(path, &input, error));
+    trace_lines_start(lines, input);
+    return read_lines(&r, error);
 }
 
 void plan_file_close(struct plan_file *self)

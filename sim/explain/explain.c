@@ -429,14 +429,11 @@ static enum ar_status try_others(const struct experiment *experiment,
                                  const struct trial_setup *setup, unsigned jobs,
                                  struct explain_result *out, struct ar_error *error)
 {
-    struct candidates candidates;
+    AR_CLOSED(candidates_close) struct candidates candidates = {0};
     const char *recorder = experiment->source->info.recorder;
     if (strncmp(recorder, "torch ", 6) != 0 || strcmp(out->framework, "torch") != 0)
         recorder = out->framework;
-    enum ar_status status =
-        candidates_list(recorder, experiment->policy->text, true, &candidates, error);
-    if (status)
-        return status;
+    AR_TRY(candidates_list(recorder, experiment->policy->text, true, &candidates, error));
     out->release = candidates.release;
     out->reruns = calloc(candidates.count, sizeof *out->reruns);
     out->rerun_tried = candidates.count;
@@ -445,13 +442,9 @@ static enum ar_status try_others(const struct experiment *experiment,
     struct reruns reruns = {setup, out->reruns, out->capacity_bytes};
     if (out->limit_bytes && out->limit_bytes < reruns.capacity_bytes)
         reruns.capacity_bytes = out->limit_bytes;
-    if (!out->reruns)
-        status = ar_no_memory(error, "re-runs");
-    else
-        status = crew_each(experiment->source, jobs, candidates.count, rerun, NULL, &reruns, error);
-    candidates_close(&candidates);
-    AR_THEN(status, keep_passed(out, error));
-    return status;
+    AR_TRY_MEMORY(out->reruns, error, "re-runs");
+    AR_TRY(crew_each(experiment->source, jobs, candidates.count, rerun, NULL, &reruns, error));
+    return keep_passed(out, error);
 }
 
 /* Finds the capacity that the same policy would have needed without its limit: on the grid of

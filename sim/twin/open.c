@@ -94,19 +94,18 @@ static enum ar_status check_part(const struct twin_scenario *scenario, size_t in
 enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
                           struct ar_error *error)
 {
-    struct schedule schedule = {0};
+    AR_CLOSED(schedule_close) struct schedule schedule = {0};
     if (part)
         *part = SIZE_MAX;
-    enum ar_status status = check_processes(scenario, error);
-    AR_THEN(status, check_names(scenario, error));
-    for (size_t i = 0; i < scenario->part_count && status == AR_OK; i++) {
-        status = check_part(scenario, i, error);
-        if (status != AR_OK && part)
+    AR_TRY(check_processes(scenario, error));
+    AR_TRY(check_names(scenario, error));
+    for (size_t i = 0; i < scenario->part_count; i++) {
+        enum ar_status status = check_part(scenario, i, error);
+        if (status && part)
             *part = i;
+        AR_TRY(status);
     }
-    AR_THEN(status, schedule_read(scenario, &schedule, error));
-    schedule_close(&schedule);
-    return status;
+    return schedule_read(scenario, &schedule, error);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

@@ -192,18 +192,14 @@ enum ar_status schedule_read(const struct twin_scenario *scenario, struct schedu
 {
     const char *const texts[] = {scenario->start, scenario->cycle, scenario->end};
     *out = (struct schedule){0};
-    enum ar_status status = AR_OK;
     size_t phases = 0;
-    for (unsigned i = 0; i < 3 && status == AR_OK; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         struct reading reading = {scenario, (enum twin_stage)i, 0, error};
-        status = read_list(&reading, texts[i], out);
+        AR_TRY(read_list(&reading, texts[i], out));
         phases += out->lists[i].count;
     }
-    if (status == AR_OK && !phases)
-        status = ar_invalid(error, "the schedule has no phases; write start = PART.ACTION, ..");
-    if (status != AR_OK)
-        schedule_close(out);
-    return status;
+    return phases ? AR_OK
+                  : ar_invalid(error, "the schedule has no phases; write start = PART.ACTION, ..");
 }
 
 void schedule_close(struct schedule *self)

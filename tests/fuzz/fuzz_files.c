@@ -22,8 +22,7 @@ static enum ar_status read_plan(const char *path, struct ar_error *error)
 {
     struct plan_file plan;
     enum ar_status status = plan_file_read(&plan, path, error);
-    if (!status)
-        plan_file_close(&plan);
+    plan_file_close(&plan);
     return status;
 }
 
@@ -45,11 +44,9 @@ static enum ar_status read_waivers(const char *path, struct ar_error *error)
                                       .change = 0.1};
     struct waivers waivers;
     enum ar_status status = waivers_read(&waivers, path, error);
-    if (!status) {
-        waivers_expire(&waivers, "2026-06-15");
-        (void)waivers_find(&waivers, &worse);
-        waivers_close(&waivers);
-    }
+    waivers_expire(&waivers, "2026-06-15");
+    (void)waivers_find(&waivers, &worse);
+    waivers_close(&waivers);
     return status;
 }
 
@@ -57,8 +54,7 @@ static enum ar_status read_tenants(const char *path, struct ar_error *error)
 {
     struct tenants_suite suite;
     enum ar_status status = tenants_suite_read(path, &suite, error);
-    if (!status)
-        tenants_suite_close(&suite);
+    tenants_suite_close(&suite);
     return status;
 }
 
@@ -86,8 +82,7 @@ static enum ar_status read_results(const char *path, struct ar_error *error)
             (void)result_row_differs(&set.rows[i], (enum metric)metric);
         (void)result_row_ends_apart(&set.rows[i]);
     }
-    if (!status)
-        result_set_close(&set);
+    result_set_close(&set);
     return status;
 }
 

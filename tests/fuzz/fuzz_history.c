@@ -37,10 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     enum ar_status status = history_read(&history, path, &error);
     if (status && status != AR_HOST_MEMORY && !strstr(error.text, path))
         abort();
-    if (!status) {
+    if (!status)
         show(&history);
-        history_close(&history);
-    }
+    history_close(&history);
     close(file);
     return 0;
 }

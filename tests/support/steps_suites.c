@@ -45,10 +45,9 @@ static void run_tenants(struct steps *s)
     char path[LINE];
     steps_word(s, path, sizeof path);
     enum ar_status status = tenants_suite_read(path, &suite, &test_error);
-    if (status == AR_OK) {
+    if (status == AR_OK)
         status = run_suite(s, &suite);
-        tenants_suite_close(&suite);
-    }
+    tenants_suite_close(&suite);
     steps_ended(s, status, test_error.text);
 }
 

@@ -61,8 +61,7 @@ static enum ar_status read_waivers(const char *text, struct ar_error *error)
     struct temporary_file file = temporary_file(text);
     struct waivers waivers = {0};
     enum ar_status status = waivers_read(&waivers, file.path, error);
-    if (!status)
-        waivers_close(&waivers);
+    waivers_close(&waivers);
     unlink(file.path);
     return status;
 }
