@@ -134,7 +134,7 @@ static enum ar_status read_bool(const char *text, bool *out, struct ar_error *er
     char lower[8] = "";
     for (size_t i = 0; i < sizeof lower - 1 && text[i]; i++)
         lower[i] = (char)tolower((unsigned char)text[i]);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(words); i++) {
         if (strlen(text) == strlen(words[i]) && strcmp(lower, words[i]) == 0) {
             *out = i % 2 == 1;
             return AR_OK;

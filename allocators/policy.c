@@ -205,7 +205,7 @@ enum ar_status ar_policy_check_totals(const struct ar_policy *self, uint64_t rel
         {"usable_bytes of the watch", self->watch ? self->watch->usable_bytes : 0,
          self->watch ? sums.usable_bytes : 0},
     };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+    for (size_t i = 0; i < AR_COUNT(pairs); i++)
         if (pairs[i].told != pairs[i].found)
             return ar_error_set(error, AR_CORRUPT,
                                 "policy %s: %s is %" PRIu64 ", the ranges have %" PRIu64,

@@ -38,9 +38,6 @@ static const struct decorator_ops *const decorators[] = {
 #undef DECORATOR
 };
 
-#define POLICY_COUNT    (sizeof policies / sizeof policies[0])
-#define DECORATOR_COUNT (sizeof decorators / sizeof decorators[0])
-
 /* A link of a spec: a policy or a decorator, and its options. */
 struct part {
     const struct ar_policy_ops *policy;
@@ -51,17 +48,17 @@ struct part {
 
 const struct ar_policy_ops *registry_policy(size_t index)
 {
-    return index < POLICY_COUNT ? policies[index] : NULL;
+    return index < AR_COUNT(policies) ? policies[index] : NULL;
 }
 
 const struct decorator_ops *registry_decorator(size_t index)
 {
-    return index < DECORATOR_COUNT ? decorators[index] : NULL;
+    return index < AR_COUNT(decorators) ? decorators[index] : NULL;
 }
 
 const struct ar_policy_ops *registry_find(const char *name)
 {
-    for (size_t i = 0; i < POLICY_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(policies); i++)
         if (strcmp(policies[i]->name, name) == 0)
             return policies[i];
     return NULL;
@@ -69,7 +66,7 @@ const struct ar_policy_ops *registry_find(const char *name)
 
 static const struct decorator_ops *find_decorator(const char *name)
 {
-    for (size_t i = 0; i < DECORATOR_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(decorators); i++)
         if (strcmp(decorators[i]->name, name) == 0)
             return decorators[i];
     return NULL;
@@ -98,10 +95,10 @@ static enum ar_status unknown_policy(const char *name, struct ar_error *error)
             error,
             "there is no policy \"%.60s\"; give each policy its own -p, and options after a colon",
             name);
-    const char *names[POLICY_COUNT];
-    for (size_t i = 0; i < POLICY_COUNT; i++)
+    const char *names[AR_COUNT(policies)];
+    for (size_t i = 0; i < AR_COUNT(policies); i++)
         names[i] = policies[i]->name;
-    return ar_name_unknown("there is no policy", name, names, POLICY_COUNT,
+    return ar_name_unknown("there is no policy", name, names, AR_COUNT(policies),
                            "\"allocrig list policies\" lists them, and a shared object needs a "
                            "slash or .so in its name",
                            error);
@@ -113,10 +110,10 @@ static enum ar_status unknown_decorator(const char *name, struct ar_error *error
         return ar_invalid(
             error, "%.60s is a policy, and only decorators may be before a plus sign; put it last",
             name);
-    const char *names[DECORATOR_COUNT];
-    for (size_t i = 0; i < DECORATOR_COUNT; i++)
+    const char *names[AR_COUNT(decorators)];
+    for (size_t i = 0; i < AR_COUNT(decorators); i++)
         names[i] = decorators[i]->name;
-    const char *near = ar_nearest_name(name, names, DECORATOR_COUNT);
+    const char *near = ar_nearest_name(name, names, AR_COUNT(decorators));
     return ar_invalid(error, "there is no decorator \"%.60s\"; did you mean \"%s\"?", name,
                       near ? near : decorators[0]->name);
 }

@@ -22,7 +22,7 @@ static bool looks_like_path(const char *text)
         return false;
     if (memchr(text, '/', before_keys))
         return true;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(endings); i++) {
         size_t ending = strlen(endings[i]);
         if (length > ending && !strcmp(text + length - ending, endings[i]))
             return true;
@@ -35,7 +35,7 @@ static bool is_recording(const char *name, char *path, size_t path_bytes)
 {
     static const char *const endings[] = {".default.csv.gz", ".csv.gz"};
     struct stat about;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(endings); i++) {
         int length = snprintf(path, path_bytes, "workloads/data/%s%s", name, endings[i]);
         if (length > 0 && (size_t)length < path_bytes && stat(path, &about) == 0 &&
             S_ISREG(about.st_mode))

@@ -1,5 +1,6 @@
-/* Marks of the public interface. A function with AR_API is visible outside of the library and of
- * the program, where policies in shared objects find it. All other names are hidden. */
+/* Marks of the public interface, and the length of arrays. A function with AR_API is visible
+ * outside of the library and of the program, where policies in shared objects find it. All other
+ * names are hidden. */
 #ifndef ALLOCATORS_BASE_API_H
 #define ALLOCATORS_BASE_API_H
 
@@ -12,5 +13,8 @@
 #define AR_BEGIN_DECLS
 #define AR_END_DECLS
 #endif
+
+/* The number of items of an array. */
+#define AR_COUNT(array) (sizeof(array) / sizeof *(array))
 
 #endif

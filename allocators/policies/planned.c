@@ -386,7 +386,7 @@ static bool planned_report(const struct ar_policy *base, size_t index, char *nam
         {"fallback_bytes", self->fallback_bytes},
         {"fallbacks_of_taken_places", self->taken_requests},
     };
-    if (index >= sizeof figures / sizeof figures[0])
+    if (index >= AR_COUNT(figures))
         return false;
     snprintf(name, name_bytes, "%s", figures[index].name);
     *value = figures[index].value;

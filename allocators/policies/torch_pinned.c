@@ -700,7 +700,7 @@ static bool pinned_setting(const struct ar_policy *base, char *text, size_t text
     size_t used = 0;
     if (self->background)
         used = (size_t)snprintf(list, sizeof list, "pinned_use_background_threads:True");
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    for (size_t i = 0; i < AR_COUNT(keys); i++)
         if (keys[i].given)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s:%" PRIu64,
                                      used ? "," : "", keys[i].key, keys[i].value);

@@ -20,7 +20,7 @@ static const uint64_t sizes[] = {
     AR_GIB,     2 * AR_GIB,  4 * AR_GIB,  8 * AR_GIB,   20 * AR_GIB,  64 * AR_GIB,  512 * AR_GIB,
 };
 
-#define SIZE_COUNT (sizeof sizes / sizeof sizes[0])
+#define SIZE_COUNT AR_COUNT(sizes)
 
 struct part {
     const char *name;
@@ -54,8 +54,6 @@ static const struct part parts[] = {
     {"times of kernel ops", parts_kernel_ops, 1, 1, true, false, false, false},
 };
 
-#define PART_COUNT (sizeof parts / sizeof parts[0])
-
 /* The sizes of a part; returns how many. */
 static size_t part_sizes(const struct part *part, uint64_t out[SIZE_COUNT])
 {
@@ -72,7 +70,7 @@ size_t calibrate_steps(void)
 {
     size_t count = 0;
     uint64_t unused[SIZE_COUNT];
-    for (size_t i = 0; i < PART_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(parts); i++)
         count += part_sizes(&parts[i], unused) * ((size_t)parts[i].idle + (size_t)parts[i].busy);
     return count;
 }
@@ -178,7 +176,7 @@ enum ar_status calibrate(struct ar_device *device, const struct calibrate_option
                           device->props.profile, meter.free_bytes);
     }
     describe(&meter, out);
-    for (size_t i = 0; i < PART_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(parts); i++)
         part_go(&parts[i], &meter, out, options);
     meter_close(&meter);
     if (meter.status != AR_OK || device->failed)

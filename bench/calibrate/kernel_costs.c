@@ -358,7 +358,7 @@ void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t byt
     ops->kernel(meter->device, METER_STREAM, WARM_NS);
     compare_clocks(&self, ops->mark_ns(meter->device, ops->mark(meter->device)));
     self.until_ns = meter_now(meter) + PART_NS;
-    for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(sweeps); i++)
         sweep_go(&self, &sweeps[i], out);
     meter_sync(meter);
     (void)meter_free(meter, self.address, NULL);
@@ -379,7 +379,6 @@ void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t byt
 #define BLOCK_BYTES (UINT64_C(8) << 20) /* the longest two lengths in the widest type */
 
 static const enum ar_device_type types[] = {AR_DEVICE_BF16, AR_DEVICE_F32};
-#define TYPES (sizeof types / sizeof types[0])
 
 static const uint64_t orders[ORDERS][LENGTHS] = {
     {4096, 512, 64}, {4096, 64, 512}, {512, 4096, 64},
@@ -403,7 +402,7 @@ static bool product(struct meter *meter, const struct ar_kernel_op *op, uint64_t
 static void measure_products(struct meter *meter, struct sim_profile *out, const uint64_t *blocks)
 {
     uint64_t first_ns = 0, others_ns = 0, count = 0;
-    for (size_t i = 0; i < TYPES * ORDERS; i++) {
+    for (size_t i = 0; i < AR_COUNT(types) * ORDERS; i++) {
         const uint64_t *lengths = orders[i % ORDERS];
         struct ar_kernel_op op = {
             .kind = AR_KERNEL_OP_matmul,

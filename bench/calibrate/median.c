@@ -72,7 +72,7 @@ static void merge_numbers(struct merge *self, struct sim_profile *out)
         offsetof(struct sim_profile, cleaning_bytes_per_us),
         offsetof(struct sim_profile, kernel_least_ns),
     };
-    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
+    for (size_t i = 0; i < AR_COUNT(offsets); i++)
         merge_number(self, offsets[i], out);
     for (size_t kind = 0; kind < SIM_COST_COUNT; kind++) {
         size_t further = kind * sizeof(uint64_t);

@@ -164,7 +164,7 @@ static void clean_up(struct meter *meter, struct round *round)
         {SIM_COST_map, SIM_COST_unmap},       {SIM_COST_create, SIM_COST_destroy},
         {SIM_COST_reserve, SIM_COST_release}, {SIM_COST_pool_alloc, SIM_COST_pool_free},
     };
-    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(made); i++)
         for (uint32_t at = round->done[made[i][1]]; at < round->done[made[i][0]]; at++)
             (void)call(meter, made[i][1], round, at);
 }
@@ -239,7 +239,7 @@ void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes)
     /* The profile gets them at the end: what is measured here is not less by them. */
     struct sim_profile points = {.name = ""};
     struct added added = {.first_ns = {0}};
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(pairs); i++) {
         bool done =
             (props->has_virtual_memory || !pairs[i].mapped) && (props->has_pool || !pairs[i].pool);
         for (uint32_t j = 0; j < RESTS && done; j++) {

@@ -108,11 +108,11 @@ void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes)
     meter_point(meter);
     meter_sync(meter);
     for (int try = 0; try < TRIES; try++) {
-        round_go(meter, plain_round, sizeof plain_round / sizeof plain_round[0], waited);
+        round_go(meter, plain_round, AR_COUNT(plain_round), waited);
         if (meter->device->props.has_virtual_memory)
-            round_go(meter, mapped_round, sizeof mapped_round / sizeof mapped_round[0], waited);
+            round_go(meter, mapped_round, AR_COUNT(mapped_round), waited);
         if (meter->device->props.has_pool)
-            round_go(meter, pool_round, sizeof pool_round / sizeof pool_round[0], waited);
+            round_go(meter, pool_round, AR_COUNT(pool_round), waited);
     }
     if (meter->device->props.has_pool)
         (void)meter_pool_trim(meter, NULL);

@@ -70,7 +70,7 @@ enum ar_status cli_unknown(const char *what, const char *word, const char *const
 {
     const char *longer[16];
     char all[512];
-    const size_t room = sizeof longer / sizeof *longer;
+    const size_t room = AR_COUNT(longer);
     size_t with = names_with(word, true, names, count, longer, room);
     const char *begins = shortest(longer, with);
     const char *near = !with    ? ar_nearest_name(word, names, count)
@@ -350,7 +350,7 @@ static const char *written_elsewhere(const struct cli_page *page, const char *na
     if (!page_option(page, "workload") && strcmp(name, "workload") == 0 &&
         page->argument.kind != CLI_KIND_NONE)
         return "the workload or trace is written without an option";
-    for (size_t i = 0; has_device && i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; has_device && i < AR_COUNT(known); i++)
         if (strcmp(known[i].name, name) == 0)
             return known[i].instead;
     return NULL;

@@ -42,7 +42,7 @@ static enum ar_status take_frees(void *arguments, const struct cli_option *optio
 {
     static const enum replay_frees modes[] = {REPLAY_AT_ONCE, REPLAY_RECORDED};
     struct arguments *self = arguments;
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(modes); i++)
         if (strcmp(value, replay_frees_name(modes[i])) == 0) {
             self->frees = modes[i];
             return AR_OK;

@@ -355,7 +355,7 @@ static enum ar_status find_curve(struct plan *plan, const struct answer *answers
     static const double ratios[] = {1.00, 1.02, 1.05, 1.1, 1.25, 1.5, 2};
     curve->records = calloc(plan->run_count + 1, sizeof *curve->records);
     AR_TRY_MEMORY(curve->records, error, "the slowdown curve");
-    suite->ratio_count = sizeof ratios / sizeof ratios[0];
+    suite->ratio_count = AR_COUNT(ratios);
     memcpy(suite->ratios, ratios, sizeof ratios);
     enum ar_status status = make_room(plan, answers, &curve->devices, error);
     AR_THEN(status,

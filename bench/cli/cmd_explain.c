@@ -195,7 +195,7 @@ static bool message_file_is_meant(const char *text)
         return true;
     if (length >= 4096 || text[strcspn(text, " \t\r\n")])
         return false;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    for (size_t i = 0; i < AR_COUNT(endings); i++) {
         size_t ending = strlen(endings[i]);
         if (length > ending && strcasecmp(text + length - ending, endings[i]) == 0)
             return true;

@@ -344,7 +344,6 @@ static const struct {
     {"openmetrics", "run --openmetrics: every figure as a gauge, as text, written"},
     {"suite", "the runs of a suite, as INI, read; workloads/suites/default.ini explains every key"},
 };
-#define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
 /* The formats above, then the readers and writers of other formats. */
 static const char *format_at(size_t index, const char **text)
@@ -352,13 +351,13 @@ static const char *format_at(size_t index, const char **text)
     const struct format_writer *writer;
     const struct format_reader *reader;
     size_t readers = 0;
-    if (index < FORMAT_COUNT) {
+    if (index < AR_COUNT(formats)) {
         *text = formats[index].text;
         return formats[index].name;
     }
     while (format_reader_at(readers))
         readers++;
-    index -= FORMAT_COUNT;
+    index -= AR_COUNT(formats);
     if ((reader = format_reader_at(index))) {
         *text = reader->summary;
         return reader->name;
@@ -399,7 +398,7 @@ static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_err
     for (size_t i = 0; ops->recorders && ops->recorders[i]; i++)
         printf("%s%s%s", i ? ", " : "Answers to recordings of: ", ops->recorders[i],
                ops->recorders[i + 1] ? "" : "\n");
-    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(capabilities); i++)
         if (ops->capabilities & capabilities[i].bit)
             printf("- %s\n", capabilities[i].text);
     putchar('\n');
@@ -667,11 +666,10 @@ static const struct kind {
     {"parts", list_parts, part_at, false},
     {"messages", list_messages, message_at, false},
 };
-#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
 static enum ar_status list_all(struct ar_error *error)
 {
-    for (size_t i = 0; i < KIND_COUNT; i++) {
+    for (size_t i = 0; i < AR_COUNT(kinds); i++) {
         if (kinds[i].is_part)
             continue;
         printf("%s%s\n\n", i ? "\n" : "", kinds[i].name);
@@ -683,7 +681,7 @@ static enum ar_status list_all(struct ar_error *error)
 static const char *kind_at(size_t index, const char **text)
 {
     *text = NULL;
-    return index < KIND_COUNT ? kinds[index].name : NULL;
+    return index < AR_COUNT(kinds) ? kinds[index].name : NULL;
 }
 
 /* Prints only names, as other commands take them, each once: a format that is read and written has
@@ -710,7 +708,7 @@ enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
             error, "list: --names needs one kind and no name: `allocrig list policies --names`");
     if (!kind)
         return list_all(error);
-    for (size_t i = 0; i < KIND_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(kinds); i++)
         if (strcmp(kinds[i].name, kind) == 0)
             return self.names ? print_names(&kinds[i], error) : kinds[i].list(name, error);
     return unknown("list of", kind, kind_at, error);

@@ -64,7 +64,7 @@ static const struct cli_command *find_command(const char *name)
 
 static enum ar_status unknown_command(const char *word, struct ar_error *error)
 {
-    const char *names[sizeof cli_commands / sizeof cli_commands[0] + 1];
+    const char *names[AR_COUNT(cli_commands) + 1];
     size_t count = 0;
     for (const struct cli_command *command = cli_commands; command->name; command++)
         names[count++] = command->name;

@@ -18,7 +18,7 @@ static void execute(const struct program *program, int told)
 {
     static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
     bool failed = false;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+    for (size_t i = 0; i < AR_COUNT(signals); i++)
         signal(signals[i], SIG_DFL);
     for (const struct program_variable *at = program->variables; at->name; at++)
         failed |= setenv(at->name, at->value, 1) != 0;

@@ -95,7 +95,7 @@ enum ar_status cuda_api_open(struct cuda_api *api, struct ar_error *error)
                             LIBRARY);
     if (!look_up || api->driver_version < CUDA_DRIVER_LEAST)
         return too_old(api->driver_version, "cuGetProcAddress", CUDA_DRIVER_LEAST, error);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(rows); i++)
         AR_TRY(row_fill(api, &rows[i], look_up, error));
     return driver_start(api, error);
 }

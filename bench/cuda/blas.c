@@ -61,7 +61,7 @@ static void *load(const char *name)
 {
     static const char *const folders[] = {"", "/usr/local/cuda/lib64/"};
     char path[128];
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(folders); i++) {
         snprintf(path, sizeof path, "%s%s", folders[i], name);
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (library)
@@ -111,7 +111,7 @@ enum ar_status blas_open(const struct cuda_api *api, struct blas **out, struct a
         return ar_error_set(error, AR_HOST_MEMORY, "the host has no memory left for cuBLAS");
     struct ar_error first = {""};
     enum ar_status status = AR_MISSING;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && status == AR_MISSING; i++) {
+    for (size_t i = 0; i < AR_COUNT(names) && status == AR_MISSING; i++) {
         struct ar_error why = {""};
         self->api = api;
         status = open_version(self, names[i], &why);

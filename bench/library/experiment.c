@@ -72,7 +72,7 @@ static enum ar_status apply(struct planned *self, const char *key, const char *v
     static const char *const keys[] = {
         "policy", "workload", "device",     "capacity", "limit",   "name",   "capacities", "frees",
         "host",   "metrics",  "replicates", "reps",     "on-fail", "verify", "seed",       "jobs"};
-    size_t at = 0, count = sizeof keys / sizeof *keys;
+    size_t at = 0, count = AR_COUNT(keys);
     while (at < count && strcmp(keys[at], key) != 0)
         at++;
     if (at == count)

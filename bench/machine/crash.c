@@ -29,8 +29,6 @@ static const struct {
     {SIGABRT, true}, {SIGINT, false}, {SIGTERM, false}, {SIGXCPU, false},
 };
 
-#define SIGNAL_COUNT (sizeof signals / sizeof *signals)
-
 /* Whether the object at `path` has the entry point of a policy. */
 static bool is_policy(const char *path)
 {
@@ -66,7 +64,7 @@ static void on_signal(int number)
     }
     signal(SIGALRM, SIG_DFL);
     alarm(10);
-    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(signals); i++)
         crash = crash || (signals[i].number == number && signals[i].crash);
     const char *file = culprit();
     if (file) {
@@ -91,7 +89,7 @@ void crash_reports_begin(void)
     const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof bytes};
     if (sigaltstack(&stack, NULL) != 0)
         action.sa_flags = SA_NODEFER;
-    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(signals); i++)
         if (sigaction(signals[i].number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             (void)sigaction(signals[i].number, &action, NULL);
 }
@@ -99,7 +97,7 @@ void crash_reports_begin(void)
 void crash_reports_end(void)
 {
     struct sigaction old;
-    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(signals); i++)
         if (sigaction(signals[i].number, NULL, &old) == 0 && old.sa_handler == on_signal)
             signal(signals[i].number, SIG_DFL);
 }

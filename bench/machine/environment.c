@@ -12,6 +12,8 @@
 #include <cpuid.h>
 #endif
 
+#include "allocators/base/api.h"
+
 void environment_line(const char *path, char *text, size_t text_bytes)
 {
     FILE *file = fopen(path, "re");
@@ -77,7 +79,7 @@ static void read_machine(char *text, size_t text_bytes)
 bool environment_is_allocator_variable(const char *variable)
 {
     static const char *const prefixes[] = {"PYTORCH_", "TF_", "CUDA_", "XLA_"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(prefixes); i++)
         if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
             return strchr(variable, '=') != NULL;
     return false;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/api.h"
+
 typedef struct nvml_device *device_handle;
 
 struct memory {
@@ -85,7 +87,7 @@ static struct nvml *nvml_open_on(nvml_find *find, void *argument)
     struct nvml *self = calloc(1, sizeof *self);
     if (!self)
         return NULL;
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(functions); i++) {
         void *function = find(argument, functions[i].name);
         memcpy((char *)self + functions[i].place, &function, sizeof function);
     }
@@ -172,7 +174,7 @@ static void read_processes(struct nvml *self, device_handle card, uint32_t own,
                            struct nvml_state *state)
 {
     struct process list[64];
-    unsigned count = sizeof list / sizeof list[0];
+    unsigned count = AR_COUNT(list);
     state->process_count = -1;
     if (!ASK(self, processes, card, &count, list))
         return;
@@ -273,7 +275,7 @@ const char *nvml_throttle_text(int64_t reasons, char *text, unsigned text_bytes)
         {0x80, "hardware power brake"},
     };
     text[0] = '\0';
-    for (size_t i = 0; reasons > 0 && i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; reasons > 0 && i < AR_COUNT(names); i++) {
         size_t used = strlen(text);
         if (reasons & names[i].bit)
             snprintf(text + used, text_bytes - used, "%s%s", used ? ", " : "", names[i].name);

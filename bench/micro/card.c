@@ -217,10 +217,7 @@ static const enum ar_device_call plain_calls[] = {AR_DEVICE_CALL_alloc, AR_DEVIC
 static const enum ar_device_call virtual_calls[] = {
     AR_DEVICE_CALL_create, AR_DEVICE_CALL_reserve, AR_DEVICE_CALL_map,    AR_DEVICE_CALL_access,
     AR_DEVICE_CALL_unmap,  AR_DEVICE_CALL_release, AR_DEVICE_CALL_destroy};
-enum {
-    PLAIN_CALLS = sizeof plain_calls / sizeof *plain_calls,
-    VIRTUAL_CALLS = sizeof virtual_calls / sizeof *virtual_calls
-};
+enum { PLAIN_CALLS = AR_COUNT(plain_calls), VIRTUAL_CALLS = AR_COUNT(virtual_calls) };
 
 /* Rule 1. */
 static enum ar_status round_of_calls(struct timed_card *card, const struct call_cell *cell,
@@ -390,7 +387,7 @@ void card_calls_register(struct sections *sections)
     if (!calls)
         return;
     calls->median = true;
-    add_columns(calls, call_sizes, sizeof call_sizes / sizeof *call_sizes);
+    add_columns(calls, call_sizes, AR_COUNT(call_sizes));
     add_calls(sections, calls, plain_calls, PLAIN_CALLS);
     if (device->props.has_virtual_memory)
         add_calls(sections, calls, virtual_calls, VIRTUAL_CALLS);
@@ -402,7 +399,7 @@ void card_calls_register(struct sections *sections)
     if (!pool)
         return;
     pool->median = true;
-    add_columns(pool, pool_sizes, sizeof pool_sizes / sizeof *pool_sizes);
+    add_columns(pool, pool_sizes, AR_COUNT(pool_sizes));
     struct call_cell what = {.device = device, .use = POOL_ONE};
     add_row(sections, pool, "one, idle", "pool/one/idle", what, pool_sizes, run_pool);
     what.busy = true;
@@ -489,7 +486,7 @@ static void run(struct micro_state *state, void *argument)
 void card_policies_register(struct sections *sections)
 {
     static const uint64_t sizes[] = {512, 64 * AR_KIB, 4 * AR_MIB};
-    enum { SIZES = sizeof sizes / sizeof *sizes };
+    enum { SIZES = AR_COUNT(sizes) };
     struct grid *grid = sections_grid(
         sections, "nanoseconds per operation on the card, idle and with a kernel on another stream",
         "policy", "ns_per_op");

@@ -84,7 +84,7 @@ static bool read_arguments(struct arguments *arguments, int argc, char **argv)
     }
     if (arguments->policy_count)
         return true;
-    arguments->policy_count = sizeof default_policies / sizeof *default_policies;
+    arguments->policy_count = AR_COUNT(default_policies);
     memcpy(arguments->policies, default_policies, sizeof default_policies);
     return true;
 }

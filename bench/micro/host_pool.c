@@ -165,7 +165,7 @@ void host_pool_register(struct sections *sections)
         {.bytes = 512, .cold = true},
         {.bytes = 4 * AR_MIB, .cold = true},
     };
-    enum { COLUMNS = sizeof columns / sizeof *columns };
+    enum { COLUMNS = AR_COUNT(columns) };
     long caches = sysconf(_SC_LEVEL2_CACHE_SIZE) + sysconf(_SC_LEVEL3_CACHE_SIZE);
     size_t count = sections->all ? COLUMNS : SOME_COLUMNS,
            buffer_bytes = caches > 0 ? 2 * (size_t)caches : 64 * AR_MIB; /* 0: not told */

@@ -331,7 +331,7 @@ static enum ar_status size(const char *spec, const char *kind, uint64_t count,
                            struct ar_error *error)
 {
     struct rig rig;
-    const struct size_kind *of = size_kinds, *end = of + sizeof size_kinds / sizeof *size_kinds;
+    const struct size_kind *of = size_kinds, *end = of + AR_COUNT(size_kinds);
     while (of < end && strcmp(of->name, kind) != 0)
         of++;
     if (of == end || !count)

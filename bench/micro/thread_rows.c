@@ -203,7 +203,7 @@ static void run(struct micro_state *state, void *argument)
 
 static bool is_chosen(const struct sections *sections, const struct ar_policy_ops *policy)
 {
-    for (size_t i = 0; i < sizeof some_policies / sizeof *some_policies; i++)
+    for (size_t i = 0; i < AR_COUNT(some_policies); i++)
         if (strcmp(some_policies[i], policy->name) == 0)
             return true;
     return sections->all;
@@ -283,10 +283,10 @@ static const struct thread_mode card_modes[] = {
 
 void thread_rows_register(struct sections *sections)
 {
-    for (size_t i = 0; i < sizeof free_modes / sizeof *free_modes; i++)
+    for (size_t i = 0; i < AR_COUNT(free_modes); i++)
         add_mode(sections, &free_modes[i], NULL);
     if (!sections->device)
         return;
-    for (size_t i = 0; i < sizeof card_modes / sizeof *card_modes; i++)
+    for (size_t i = 0; i < AR_COUNT(card_modes); i++)
         add_mode(sections, &card_modes[i], sections->device);
 }

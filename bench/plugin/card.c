@@ -516,7 +516,7 @@ static void put_four(struct lines *lines, const char *name, uint64_t current, ui
         uint64_t value;
     } fields[] = {
         {"current", current}, {"peak", peak}, {"allocated", added}, {"freed", added - current}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    for (size_t i = 0; i < AR_COUNT(fields); i++) {
         char text[96];
         snprintf(text, sizeof text, "%s.all.%s", name, fields[i].field);
         put(lines, text, fields[i].value);

@@ -234,7 +234,7 @@ uint64_t allocrig_figure(int device, const char *name)
     if (!card)
         return UINT64_MAX;
     card_figures(card, &figures);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < AR_COUNT(rows); i++)
         if (strcmp(rows[i].name, name) == 0)
             return *(const uint64_t *)(const void *)((const char *)&figures + rows[i].offset);
     return UINT64_MAX;

@@ -17,7 +17,7 @@ enum change_place change_place(const char *figure, bool is_share)
                  {"peak_physical_bytes", CHANGE_MEMORY},
                  {"peak_reserved_bytes", CHANGE_MEMORY},
                  {"slowdown", CHANGE_TIME}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(known); i++)
         if (strcmp(known[i].figure, figure) == 0)
             return known[i].place;
     return is_share ? CHANGE_SHARE : CHANGE_OTHER;

@@ -57,14 +57,13 @@ static void values(const struct verdict_row *row, char old[40], char new[40])
 
 static const enum verdict verdict_order[] = {VERDICT_WORSE, VERDICT_BETTER, VERDICT_AMBIGUOUS,
                                              VERDICT_NO_DATA};
-#define VERDICTS (sizeof verdict_order / sizeof verdict_order[0])
 
 /* The rows in the order of their verdicts. NULL: no host memory. */
 static const struct verdict_row **in_order(const struct verdicts *verdicts, size_t *count)
 {
     const struct verdict_row **rows = calloc(verdicts->count + 1, sizeof(struct verdict_row *));
     *count = 0;
-    for (size_t i = 0; rows && i < VERDICTS; i++)
+    for (size_t i = 0; rows && i < AR_COUNT(verdict_order); i++)
         for (size_t j = 0; j < verdicts->count; j++)
             if (verdicts->rows[j].verdict == verdict_order[i])
                 rows[(*count)++] = &verdicts->rows[j];
@@ -127,7 +126,7 @@ static bool is_directed(const struct verdict_row *row)
 
 static bool is_headline(const char *figure)
 {
-    for (size_t i = 0; i < sizeof headlines / sizeof headlines[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(headlines); i++)
         if (strcmp(headlines[i], figure) == 0)
             return true;
     return false;
@@ -140,7 +139,7 @@ static void add_changes(char *line, size_t room, const struct verdicts *verdicts
 {
     static const enum verdict order[] = {VERDICT_WORSE, VERDICT_BETTER};
     bool begun = false;
-    for (size_t v = 0; v < sizeof order / sizeof order[0]; v++) {
+    for (size_t v = 0; v < AR_COUNT(order); v++) {
         const struct verdict_row *most = NULL;
         size_t count = 0;
         for (size_t i = 0; i < verdicts->count; i++) {
@@ -191,7 +190,7 @@ static void print_policies(const struct verdicts *verdicts, bool all, FILE *stre
             continue;
         if (count++ >= POLICIES_TOLD && !all)
             continue;
-        for (size_t j = 0; j < sizeof headlines / sizeof headlines[0]; j++)
+        for (size_t j = 0; j < AR_COUNT(headlines); j++)
             add_changes(line, sizeof line, verdicts, policy, headlines[j]);
         if (!line[0])
             text_add(line, sizeof line, "outcome, memory, slowdown and instructions the same");

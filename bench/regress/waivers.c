@@ -79,7 +79,7 @@ static enum ar_status set_key(struct waiver *waiver, const char *key, const char
         memcpy(waiver->until, value, sizeof waiver->until);
         return AR_OK;
     }
-    const char *near = ar_nearest_name(key, keys, sizeof keys / sizeof keys[0]);
+    const char *near = ar_nearest_name(key, keys, AR_COUNT(keys));
     return ar_invalid(error, "there is no key \"%.60s\" here; did you mean \"%s\"?", key,
                       near ? near : "metric");
 }

@@ -237,7 +237,7 @@ static const char *framework_name(const char *recorder)
     static const char *const names[][2] = {{"torch", "PyTorch"}, {"tensorflow", "TensorFlow"},
                                            {"xla", "JAX"},       {"jax", "JAX"},
                                            {"cupy", "CuPy"},     {"rmm", "RMM"}};
-    for (size_t i = 0; recorder && i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; recorder && i < AR_COUNT(names); i++)
         if (strncmp(recorder, names[i][0], strlen(names[i][0])) == 0)
             return names[i][1];
     return "the recorder";

@@ -253,7 +253,7 @@ static const struct cache_calls *cache_calls_of(const char *framework)
         {"", NULL, "limit=%.0f", true},
     };
     size_t i = 0;
-    while (i + 1 < sizeof calls / sizeof *calls && strcmp(calls[i].framework, framework) != 0)
+    while (i + 1 < AR_COUNT(calls) && strcmp(calls[i].framework, framework) != 0)
         i++;
     return &calls[i];
 }

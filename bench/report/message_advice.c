@@ -42,7 +42,7 @@ static const struct platform *platform_of(const struct message *message)
     };
     static const struct platform other = {"", any, "torch.cuda", "torch.cuda.memory_summary()",
                                           some};
-    for (size_t i = 0; i < sizeof platforms / sizeof *platforms; i++)
+    for (size_t i = 0; i < AR_COUNT(platforms); i++)
         if (is_on(message, platforms[i].device))
             return &platforms[i];
     return &other;
@@ -85,10 +85,9 @@ static void name_tools(const struct message *message, const char *text, char *li
     size_t used = 0;
     while (*text && used + 1 < bytes) {
         size_t i = 0;
-        while (i < sizeof names / sizeof *names &&
-               strncmp(text, names[i].name, strlen(names[i].name)) != 0)
+        while (i < AR_COUNT(names) && strncmp(text, names[i].name, strlen(names[i].name)) != 0)
             i++;
-        if (i == sizeof names / sizeof *names) {
+        if (i == AR_COUNT(names)) {
             line[used++] = *text++;
             continue;
         }
@@ -133,9 +132,8 @@ static const char *find_out(const struct message *message)
             "Manager (dedicated and shared memory), torch_directml.gpu_memory(). DirectML keeps "
             "what it has allocated: smaller batches or images, or restart the process.",
     };
-    const char *text = (size_t)message->framework < sizeof texts / sizeof *texts
-                           ? texts[message->framework]
-                           : NULL;
+    const char *text =
+        (size_t)message->framework < AR_COUNT(texts) ? texts[message->framework] : NULL;
     if (message->how)
         return message->how;
     if (is_on(message, "TPU"))
@@ -183,7 +181,7 @@ static const char *unfragment_torch(const struct message *message)
         {"XPU", "Try torch.xpu.empty_cache() before it; from PyTorch 2.9 on "
                 "PYTORCH_ALLOC_CONF=expandable_segments:True, where the release supports it."},
     };
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+    for (size_t i = 0; i < AR_COUNT(devices); i++)
         if (is_on(message, devices[i].device))
             return devices[i].text;
     if (message->windows && message->torch != MESSAGE_TORCH_TO_1_3)

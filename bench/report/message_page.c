@@ -122,8 +122,7 @@ static void print_missing(FILE *stream, const struct message *message)
     };
     char line[512] = "The message does not say";
     /* The figure of the rest, with its sentence, stands for the last two. */
-    size_t count =
-        sizeof needed / sizeof *needed - (message->figures[MESSAGE_FIGURE_REMAINDER].known ? 2 : 0);
+    size_t count = AR_COUNT(needed) - (message->figures[MESSAGE_FIGURE_REMAINDER].known ? 2 : 0);
     bool any = false;
     if (message->host || message->on_chip || message->block_limit || message->one_pool ||
         message->printed || message->cause == MESSAGE_UNKNOWN ||
@@ -235,7 +234,7 @@ static void print_causes(FILE *stream, const struct message *message)
 {
     char line[256] = "Causes of all of them:";
     unsigned kinds = 0;
-    for (size_t i = 0; i < sizeof message->causes / sizeof *message->causes; i++) {
+    for (size_t i = 0; i < AR_COUNT(message->causes); i++) {
         if (!message->causes[i])
             continue;
         text_add(line, sizeof line, "%s %s %u", kinds++ ? "," : "",
@@ -546,7 +545,7 @@ static void print_other_cause(FILE *stream, const struct message *message)
             message_page_unfragment(message, advice, sizeof advice));
         return;
     }
-    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
+    for (size_t i = 0; i < AR_COUNT(holders); i++)
         if (message->cause == MESSAGE_FRAGMENTATION &&
             message_page_bytes(message, holders[i].figure) > MESSAGE_CONTEXT_MOST) {
             say(stream, "The %s that %s would be enough too.",

@@ -39,7 +39,7 @@ static const struct {
 
 const char *results_csv_run_column(size_t index, const char **definition)
 {
-    bool is_one = index < sizeof run_columns / sizeof run_columns[0];
+    bool is_one = index < AR_COUNT(run_columns);
     *definition = is_one ? run_columns[index].definition : NULL;
     return is_one ? run_columns[index].name : NULL;
 }
@@ -76,7 +76,7 @@ void results_csv_write(FILE *stream, const struct results *results)
 {
     struct csv_writer csv = {.stream = stream};
     int metric_count = results_have_optional(results) ? METRIC_COUNT : METRIC_FIRST_OPTIONAL;
-    for (size_t i = 0; i < sizeof run_columns / sizeof run_columns[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(run_columns); i++)
         csv_put_plain(&csv, run_columns[i].name);
     for (int i = 0; i < metric_count; i++)
         csv_put_plain(&csv, metric_info((enum metric)i)->name);
@@ -90,7 +90,7 @@ void results_csv_write(FILE *stream, const struct results *results)
 static void put_median(struct csv_writer *csv, const struct statistic *of)
 {
     const double values[] = {of->median, of->low, of->high, of->level};
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(values); i++)
         if (of->count && (i == 0 || of->has_interval))
             csv_put_real(csv, values[i]);
         else
@@ -343,7 +343,7 @@ static void put_figure(struct csv_writer *csv, const struct result_policy *polic
 
 enum metric figure_column_metric(const char *name, bool *share)
 {
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    for (size_t i = 0; i < AR_COUNT(files); i++)
         for (size_t j = 0; j < files[i].count; j++)
             if (strcmp(files[i].columns[j].name, name) == 0) {
                 *share = files[i].columns[j].share;

@@ -47,7 +47,7 @@ static const struct {
     {"pinned", "ms", METRIC_pinned_driver_time_ns, 1, 1e6, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
     {"slowdown", "ratio", METRIC_slowdown, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
 };
-#define FIGURES (sizeof figures / sizeof figures[0])
+#define FIGURES AR_COUNT(figures)
 
 /* The figures of the latency table. */
 static const struct {
@@ -65,7 +65,7 @@ static const struct {
     {{"free", "p99 ns", false, 0}, METRIC_free_ns_p99, 0, 1},
     {{"throughput", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
 };
-#define TIMED (sizeof timed / sizeof timed[0])
+#define TIMED AR_COUNT(timed)
 
 /* Whether the column has that heading: its title, the percentile below it, or both. */
 static bool is_timed_heading(const struct table_column *column, const char *heading)
@@ -586,7 +586,7 @@ static void pair_rows(struct table *table, const struct result_group *group,
     } compared[] = {{"reserved", METRIC_peak_reserved_bytes},
                     {"slowdown", METRIC_slowdown},
                     {"steady", METRIC_steady_slowdown}};
-    for (size_t i = 0; i < sizeof compared / sizeof compared[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(compared); i++) {
         struct result_pairs pairs =
             result_pairs_of(policy, group->policies, compared[i].metric, values);
         if (i && !pairs.ratio.count)
@@ -645,7 +645,6 @@ static const struct {
     {"stall", "ms", METRIC_stall_ns, 1, 1e6, TABLE_ROOM_TEXT},
     {"longest", "pause us", METRIC_longest_pause_ns, 1, 1e3, TABLE_ROOM_ALL},
 };
-#define MEDIANS (sizeof medians / sizeof medians[0])
 
 static void repeated_row(struct table *table, const struct placed_row *row,
                          const struct statistic_place *place, enum table_form form, double *values)
@@ -664,7 +663,7 @@ static void repeated_row(struct table *table, const struct placed_row *row,
     table_number(table, known, 4, slowdown->median);
     table_number(table, known, 4, slowdown->has_interval ? slowdown->low : slowdown->least);
     table_number(table, known, 4, slowdown->has_interval ? slowdown->high : slowdown->most);
-    for (size_t i = 0; i < MEDIANS; i++) {
+    for (size_t i = 0; i < AR_COUNT(medians); i++) {
         if (!table_has_room(form, medians[i].room))
             continue;
         struct statistic of =
@@ -740,7 +739,7 @@ static void explain_limits(FILE *stream, enum table_form form, const struct resu
 enum ar_status repetitions_table_print(const struct results *results, FILE *stream,
                                        enum table_form form, struct ar_error *error)
 {
-    struct table_column columns[6 + MEDIANS] = {
+    struct table_column columns[6 + AR_COUNT(medians)] = {
         {"#", "", false, 0},    {"policy", "", true, POLICY_WIDTH},
         {"runs", "", false, 0}, {"slowdown", "", false, 0},
         {"low", "", false, 0},  {"high", "", false, 0},
@@ -750,7 +749,7 @@ enum ar_status repetitions_table_print(const struct results *results, FILE *stre
         steady += results->groups[i].slowdown == METRIC_steady_slowdown;
     if (steady == results->group_count)
         columns[3] = (struct table_column){"steady", "slowdown", false, 0};
-    for (size_t i = 0; i < MEDIANS; i++)
+    for (size_t i = 0; i < AR_COUNT(medians); i++)
         if (table_has_room(form, medians[i].room))
             columns[column_count++] =
                 (struct table_column){medians[i].title, medians[i].unit, false, 0};
@@ -791,7 +790,7 @@ static bool same_figures(const struct run_record *a, const struct run_record *b)
         METRIC_peak_live_bytes,     METRIC_peak_granted_bytes, METRIC_peak_reserved_bytes,
         METRIC_peak_physical_bytes, METRIC_driver_calls,       METRIC_external_fragmentation_mean};
     bool same = a->passed == b->passed;
-    for (size_t i = 0; same && i < sizeof compared / sizeof compared[0]; i++) {
+    for (size_t i = 0; same && i < AR_COUNT(compared); i++) {
         double left = metric_number(&a->metrics, compared[i], 0);
         double right = metric_number(&b->metrics, compared[i], 0);
         same = a->metrics.at[compared[i]].kind == b->metrics.at[compared[i]].kind &&

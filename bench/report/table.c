@@ -275,7 +275,7 @@ static size_t longest_word(const struct table *self, size_t column)
 static void make_fit(const struct table *self, struct layout *layout)
 {
     const size_t gaps[] = {GAP, LEAST_GAP}, last = self->column_count - 1;
-    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {
+    for (size_t i = 0; i < AR_COUNT(gaps); i++) {
         for (size_t j = 0; j < self->column_count; j++)
             layout->widths[j] = column_width(self, j, 0);
         layout->gap = gaps[i];
@@ -448,7 +448,7 @@ void latex_text(FILE *stream, const char *text)
     };
     for (; *text; text++) {
         const char *written = NULL;
-        for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        for (size_t i = 0; i < AR_COUNT(special); i++)
             if (special[i].character == *text)
                 written = special[i].written;
         if (written)

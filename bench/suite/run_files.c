@@ -269,9 +269,9 @@ static bool replaces(const char *folder, const char *data, const char *file)
     const char *name = slash ? slash + 1 : file;
     bool own = false;
     bool own_data = strncmp(name, "series-", 7) == 0;
-    for (size_t i = 0; i < sizeof in_folder / sizeof *in_folder; i++)
+    for (size_t i = 0; i < AR_COUNT(in_folder); i++)
         own = own || strcmp(name, in_folder[i]) == 0;
-    for (size_t i = 0; i < sizeof in_data / sizeof *in_data; i++)
+    for (size_t i = 0; i < AR_COUNT(in_data); i++)
         own_data = own_data || strcmp(name, in_data[i]) == 0;
     return (own && lies_in(file, name, folder)) || (own_data && lies_in(file, name, data));
 }

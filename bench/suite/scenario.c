@@ -579,7 +579,7 @@ enum ar_status scenario_read(const char *path, const char *const *kinds, size_t 
                              struct scenario *out, struct ar_error *error)
 {
     static const char *const fixed[] = {"machine", "schedule", "reported", "unknown", "process *"};
-    enum { FIXED = sizeof fixed / sizeof *fixed };
+    enum { FIXED = AR_COUNT(fixed) };
     *out = (struct scenario){.path = path, .cycles = 1, .tolerance = TOLERANCE_DEFAULT};
     char(*room)[64] = calloc(kind_count + 1, sizeof *room);
     const char **sections = calloc(FIXED + kind_count, sizeof *sections);

@@ -16,7 +16,6 @@
 
 static const char *const sections[] = {"suite",   "policies", "workloads",
                                        "devices", "slowdown", "grid"};
-#define SECTION_COUNT (sizeof sections / sizeof sections[0])
 
 void suite_init(struct suite *self)
 {
@@ -246,7 +245,6 @@ static const struct suite_key {
     {"timeout", KEY_COUNT, AT(timeout_s), NULL, 1, 1000000},
 #undef AT
 };
-#define KEY_COUNT_ALL (sizeof suite_keys / sizeof suite_keys[0])
 
 _Static_assert(sizeof(enum replay_frees) == sizeof(int) &&
                    sizeof(enum replay_host) == sizeof(int) &&
@@ -279,14 +277,14 @@ static enum ar_status set_choice(void *place, const struct suite_key *key, const
 enum ar_status suite_set(struct suite *self, const char *name, const char *value,
                          struct ar_error *error)
 {
-    const char *names[KEY_COUNT_ALL];
+    const char *names[AR_COUNT(suite_keys)];
     const struct suite_key *key = NULL;
-    for (size_t i = 0; i < KEY_COUNT_ALL; i++) {
+    for (size_t i = 0; i < AR_COUNT(suite_keys); i++) {
         names[i] = suite_keys[i].kind == KEY_IGNORED ? "name" : suite_keys[i].name;
         key = strcmp(suite_keys[i].name, name) == 0 ? &suite_keys[i] : key;
     }
     if (!key) {
-        const char *near = ar_nearest_name(name, names, KEY_COUNT_ALL);
+        const char *near = ar_nearest_name(name, names, AR_COUNT(suite_keys));
         return ar_invalid(error, "there is no key \"%.60s\" here; did you mean \"%s\"?", name,
                           near ? near : "name");
     }
@@ -349,7 +347,7 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
         if (status)
             return ar_error_prefix(error, status, "%s:%u", line->path, line->number);
         bool is_section = false;
-        for (size_t i = 0; i < SECTION_COUNT; i++)
+        for (size_t i = 0; i < AR_COUNT(sections); i++)
             is_section |= strcmp(sections[i], key) == 0;
         if (is_section)
             status = ar_invalid(error, "%s is a section, not a key: write [%s], and below it %s",
@@ -374,7 +372,8 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
 enum ar_status suite_read(struct suite *self, const char *path, struct ar_error *error)
 {
     struct reading reading = {.suite = self};
-    enum ar_status status = ini_read(path, sections, SECTION_COUNT, read_entry, &reading, error);
+    enum ar_status status =
+        ini_read(path, sections, AR_COUNT(sections), read_entry, &reading, error);
     text_list_close(&reading.keys);
     if (status)
         return status;

@@ -353,7 +353,7 @@ static enum ar_status write_files(struct suite_work *self, struct ar_error *erro
         {SUITE_FILE_junit, junit_xml_write},
         {SUITE_FILE_openmetrics, openmetrics_write},
     };
-    for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(writers); i++)
         if (self->streams[writers[i].file])
             writers[i].write(self->streams[writers[i].file], &self->results);
     AR_TRY(run_files_finish(&self->run_files, error));

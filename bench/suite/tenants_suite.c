@@ -169,7 +169,7 @@ static enum ar_status take_placement(const struct reading *self, enum tenant_pla
         [TENANT_FIRST_FIT] = "first-fit",
         [TENANT_LEAST_LOADED] = "least-loaded",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < AR_COUNT(names); i++)
         if (!strcmp(self->value, names[i])) {
             *placement = (enum tenant_placement)i;
             return AR_OK;

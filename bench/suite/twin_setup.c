@@ -495,7 +495,7 @@ static unsigned line_of_key(const struct scenario *text, const struct twin_part_
     const struct scenario_section *section = scenario_find(text, part->name);
     static const char *const forms[] = {"option %.100s:", "option %.100s ",
                                         ": %.100s = ", ": %.100s:", "%.100s = "};
-    enum { FORMS = sizeof forms / sizeof *forms, OF_VALUE = 3 };
+    enum { FORMS = AR_COUNT(forms), OF_VALUE = 3 };
     for (size_t form = 0; form < FORMS; form++)
         for (size_t i = 0; section && i < section->key_count; i++) {
             const struct scenario_key *key = &section->keys[i];

@@ -542,7 +542,7 @@ static int by_saving(const void *left, const void *right)
     const struct twin_page_whatif *a = left, *b = right;
     const double of_a[] = {a->now_fits, a->peak_saved, a->residue_saved};
     const double of_b[] = {b->now_fits, b->peak_saved, b->residue_saved};
-    for (size_t i = 0; i < sizeof of_a / sizeof *of_a; i++)
+    for (size_t i = 0; i < AR_COUNT(of_a); i++)
         if (of_a[i] != of_b[i])
             return of_a[i] < of_b[i] ? 1 : -1;
     return strcmp(a->text, b->text);

@@ -42,7 +42,7 @@ static const struct watcher {
 
 static const struct watcher *watcher_of(const char *recorder)
 {
-    for (size_t i = 0; i < sizeof watchers / sizeof *watchers; i++) {
+    for (size_t i = 0; i < AR_COUNT(watchers); i++) {
         size_t length = strlen(watchers[i].recorder);
         if (strncmp(recorder, watchers[i].recorder, length) == 0 &&
             (!recorder[length] || recorder[length] == ' '))
@@ -162,7 +162,7 @@ static uint64_t capacity_of(const struct advising *self, uint64_t card_bytes,
         {ADVISE_FROM_TOTAL, info->capacity_bytes != 0, recorded_card_usable(info)},
         {ADVISE_FROM_NAME, card->source == RECORDED_CARD_NAME, card_bytes},
     };
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+    for (size_t i = 0; i < AR_COUNT(choices); i++)
         if (choices[i].applies) {
             *from = choices[i].from;
             return choices[i].bytes;

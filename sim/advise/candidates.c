@@ -138,7 +138,7 @@ static const struct framework {
 
 static const struct framework *framework_of(const char *recorder)
 {
-    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)
+    for (size_t i = 0; i < AR_COUNT(frameworks); i++)
         if (strncmp(recorder, frameworks[i].recorder, strlen(frameworks[i].recorder)) == 0)
             return &frameworks[i];
     return NULL;
@@ -264,7 +264,7 @@ static unsigned keys_of(const char *spec)
     for (size_t i = 0; i < link->pair_count; i++) {
         const struct ar_spec_pair *pair = &link->pairs[i];
         bool fact = false;
-        for (size_t k = 0; k < sizeof facts / sizeof *facts; k++)
+        for (size_t k = 0; k < AR_COUNT(facts); k++)
             fact |= strcmp(pair->key, facts[k]) == 0;
         if (strcmp(pair->key, "conf") == 0)
             (void)torch_conf_each(pair->value, count_key, &keys, &at);
@@ -276,7 +276,7 @@ static unsigned keys_of(const char *spec)
 }
 
 #define ORDERS 64u /* more than a table has settings */
-_Static_assert(sizeof torch_settings / sizeof *torch_settings < ORDERS, "the longest table");
+_Static_assert(AR_COUNT(torch_settings) < ORDERS, "the longest table");
 
 /* The place of a setting in its table, and that of the first one of its group; from 1. */
 static unsigned order_of(const struct setting *settings, const struct setting *setting, bool group)

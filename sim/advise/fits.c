@@ -30,7 +30,7 @@ static struct fits_note read_fields(enum fits_note_kind kind, const char *text)
     uint64_t *const numbers[] = {&note.count, &note.bytes, &note.most_bytes};
     snprintf(note.name, sizeof note.name, "%.*s", (int)strcspn(text, ","), text);
     text = strchr(text, ',');
-    for (size_t i = 0; text && i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; text && i < AR_COUNT(numbers); i++) {
         *numbers[i] = strtoull(text + 1, NULL, 10);
         text = strchr(text + 1, ',');
     }
@@ -142,7 +142,7 @@ size_t fits_rows(const struct advise_result *advice, const struct advise_row *ro
         if (!advice->rows[i].candidate.keys && !advice->rows[i].candidate.text[0])
             rows[count++] = &advice->rows[i];
     size_t most = count + 3;
-    for (size_t fit = 0; own && fit < sizeof order / sizeof *order; fit++)
+    for (size_t fit = 0; own && fit < AR_COUNT(order); fit++)
         for (size_t i = 0; i < advice->own_count && count < most; i++)
             if (is_better(advice, &advice->rows[i], own) &&
                 fits_row_fit(advice, &advice->rows[i]) == order[fit] &&

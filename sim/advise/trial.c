@@ -112,7 +112,7 @@ static bool is_blind(const struct trial_setup *setup, const struct ar_spec *spec
     if (setup->as_limit || setup->has_outside || spec->link_count > 1 ||
         strcmp(link->name, "torch") != 0)
         return false;
-    for (size_t i = 0; i < sizeof sees / sizeof *sees; i++)
+    for (size_t i = 0; i < AR_COUNT(sees); i++)
         if (ar_spec_value(spec, sees[i]))
             return false;
     return true;

@@ -79,7 +79,7 @@ static bool try_other(struct recording *recording, uint64_t event)
         forget_causes(recording, at);
         return true;
     }
-    for (size_t i = 0; group && i < sizeof causes / sizeof causes[0]; i++)
+    for (size_t i = 0; group && i < AR_COUNT(causes); i++)
         if (!(group->tried & CAUSE_BIT(causes[i]))) {
             group->cause = causes[i];
             group->tried |= CAUSE_BIT(causes[i]);

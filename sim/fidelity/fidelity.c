@@ -340,7 +340,7 @@ static enum ar_status take_block(struct recorded_final *final, const char *text,
     if (!recording_number(&at, &block.address) || !recording_number(&at, &block.bytes) ||
         *at != ',')
         return misread(text, error);
-    size_t which = 0, count = sizeof states / sizeof *states, length = strcspn(++at, ",");
+    size_t which = 0, count = AR_COUNT(states), length = strcspn(++at, ",");
     while (which < count &&
            (strlen(states[which].name) != length || strncmp(states[which].name, at, length) != 0))
         which++;

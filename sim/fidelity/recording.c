@@ -163,7 +163,7 @@ static enum ar_status on_note(struct reading *reading, const char *text, struct 
     };
     uint64_t numbers[2] = {0, 0};
     unsigned count = numbers_of(text, numbers);
-    for (unsigned kind = 0; kind < sizeof verbs / sizeof verbs[0]; kind++)
+    for (unsigned kind = 0; kind < AR_COUNT(verbs); kind++)
         if (count == 2 && has_verb(text, verbs[kind]))
             return on_action(reading, (enum recorded_kind)kind, numbers[0], numbers[1], error);
     if (has_verb(text, "alloc") && count == 1)

@@ -17,7 +17,6 @@ static const char *const type_names[] = {
     [AR_DEVICE_F32] = "f32",   [AR_DEVICE_TF32] = "tf32", [AR_DEVICE_F16] = "f16",
     [AR_DEVICE_BF16] = "bf16", [AR_DEVICE_I8] = "i8",     [AR_DEVICE_I64] = "i64",
 };
-#define TYPE_COUNT (sizeof type_names / sizeof *type_names)
 
 /* The index of a name in a list, or an error that lists the names. */
 static enum ar_status find(const char *key, const char *value, const char *const *names,
@@ -46,7 +45,7 @@ static enum ar_status read_entry(struct kernel_ops *kernel_ops, uint32_t index,
         return status;
     status = find("op", entry->keys.op, kind_names, AR_KERNEL_OP_COUNT, &kind, error);
     if (status == AR_OK && entry->keys.type[0])
-        status = find("type", entry->keys.type, type_names, TYPE_COUNT, &type, error);
+        status = find("type", entry->keys.type, type_names, AR_COUNT(type_names), &type, error);
     if (status != AR_OK)
         return status;
     entry->has_op = true;

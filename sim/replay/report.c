@@ -75,7 +75,7 @@ static void report_outcome(const struct replay *run, struct replay_result *resul
         {METRIC_failed_by_outside, REPLAY_CAUSE_OUTSIDE},
         {METRIC_failed_by_capacity, REPLAY_CAUSE_CAPACITY},
     };
-    for (unsigned i = 0; i < sizeof causes / sizeof *causes; i++)
+    for (unsigned i = 0; i < AR_COUNT(causes); i++)
         if (causes[i].metric < METRIC_FIRST_OPTIONAL || run->failed_by[causes[i].cause])
             metric_set(metrics, causes[i].metric, run->failed_by[causes[i].cause]);
 }

@@ -183,7 +183,7 @@ void pauses_report(const struct pauses *pauses, struct metric_values *metrics)
     metric_set(metrics, METRIC_longest_pause_ns, pauses->longest_ns);
     if (!pauses->responses || !pauses->responses->total)
         return;
-    for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++)
+    for (unsigned i = 0; i < AR_COUNT(figures); i++)
         metric_set(metrics, figures[i].metric,
                    ar_hist_quantile(pauses->responses, figures[i].fraction));
 }
@@ -321,7 +321,7 @@ static void report(struct metric_values *metrics, const struct ar_hist *hist, en
     static const double fractions[] = {0.5, 0.9, 0.99, 0.999, 1};
     if (!hist->total)
         return;
-    for (unsigned i = 0; i < sizeof fractions / sizeof *fractions; i++)
+    for (unsigned i = 0; i < AR_COUNT(fractions); i++)
         metric_set(metrics, (enum metric)(first + i), ar_hist_quantile(hist, fractions[i]));
 }
 

@@ -21,7 +21,7 @@ static const enum sim_cost stand_ins[] = {
 static const char *without_maker(const char *card)
 {
     static const char *const makers[] = {"NVIDIA ", "AMD "};
-    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+    for (size_t i = 0; i < AR_COUNT(makers); i++)
         if (strncasecmp(card, makers[i], strlen(makers[i])) == 0)
             return card + strlen(makers[i]);
     return card;
@@ -294,8 +294,6 @@ static const struct {
 #undef NUMBER
 };
 
-#define COUNT_OF(table) (sizeof(table) / sizeof(table)[0])
-
 /* ---- reading -------------------------------------------------------------------------------- */
 
 static int name_index(const char *const *names, int count, const char *name)
@@ -321,7 +319,7 @@ static bool read_number(char **rest, uint64_t *out)
 /* A line with one text or number. False: the key is none of these. */
 static bool read_field(struct sim_profile *out, const char *key, char *rest, const char **wrong)
 {
-    for (size_t i = 0; i < COUNT_OF(text_fields); i++) {
+    for (size_t i = 0; i < AR_COUNT(text_fields); i++) {
         if (strcmp(text_fields[i].key, key) != 0)
             continue;
         if (strlen(rest) >= text_fields[i].room || !*rest)
@@ -331,7 +329,7 @@ static bool read_field(struct sim_profile *out, const char *key, char *rest, con
             strncpy((char *)out + text_fields[i].offset, rest, text_fields[i].room);
         return true;
     }
-    for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
+    for (size_t i = 0; i < AR_COUNT(number_fields); i++) {
         uint64_t value;
         if (strcmp(number_fields[i].key, key) != 0)
             continue;
@@ -527,7 +525,7 @@ enum ar_status sim_profile_check(const struct sim_profile *out, const char *wher
         wrong = "cleaning_bytes_per_us is beyond 2^50";
     else if (out->first_address % (page_bytes ? page_bytes : granule_bytes))
         wrong = "first_address is not at the start of a page";
-    for (size_t i = 0; !wrong && i < COUNT_OF(number_fields); i++) {
+    for (size_t i = 0; !wrong && i < AR_COUNT(number_fields); i++) {
         uint64_t value;
         memcpy(&value, (const char *)out + number_fields[i].offset, sizeof value);
         if (value >= SIM_PROFILE_NUMBERS)
@@ -588,10 +586,10 @@ static enum ar_status take_costs(struct sim_profile *out, const char *where, str
                                 "profile whose costs it has",
                                 where, own.costs_of);
     enum ar_status status = sim_profile_read(lines, own.costs_of, out, error);
-    for (size_t i = 0; i < COUNT_OF(text_fields); i++)
+    for (size_t i = 0; i < AR_COUNT(text_fields); i++)
         memcpy((char *)out + text_fields[i].offset, (const char *)&own + text_fields[i].offset,
                text_fields[i].room);
-    for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
+    for (size_t i = 0; i < AR_COUNT(number_fields); i++) {
         uint64_t value;
         memcpy(&value, (const char *)&own + number_fields[i].offset, sizeof value);
         if (value)
@@ -688,12 +686,12 @@ static void write_curve(const char *key, const char *name, const struct sim_curv
 void sim_profile_write(const struct sim_profile *self, FILE *file)
 {
     fputs(PROFILE_FIRST_LINE "\n", file);
-    for (size_t i = 0; i < COUNT_OF(text_fields); i++) {
+    for (size_t i = 0; i < AR_COUNT(text_fields); i++) {
         const char *text = (const char *)self + text_fields[i].offset;
         if (*text)
             fprintf(file, "%s: %s\n", text_fields[i].key, text);
     }
-    for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
+    for (size_t i = 0; i < AR_COUNT(number_fields); i++) {
         uint64_t value;
         memcpy(&value, (const char *)self + number_fields[i].offset, sizeof value);
         if (value || !number_fields[i].if_stated)

@@ -154,7 +154,7 @@ static void warn_of_unknown_variables(struct process_reading *self)
         "PYTORCH_CUDA_ALLOC_CONF",
         "PYTORCH_NO_CUDA_MEMORY_CACHING",
     };
-    const size_t count = sizeof known / sizeof *known;
+    const size_t count = AR_COUNT(known);
     for (size_t i = 0; i < self->line_count; i++) {
         const char *key = self->lines[i].key;
         bool found = !is_variable(&self->lines[i]);
@@ -226,7 +226,7 @@ enum ar_status process_configure(const struct process_card *cards, size_t card_c
                           "the first line of a process is framework = tensorflow, jax or torch");
     warn_of_unknown_variables(&self);
     AR_TRY(see_cards(&self));
-    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)
+    for (size_t i = 0; i < AR_COUNT(frameworks); i++)
         if (!strcmp(lines[at].value, frameworks[i].name)) {
             enum ar_status status = frameworks[i].run(&self);
             process->pool_count = status ? 0 : process->pool_count;

@@ -377,7 +377,7 @@ static enum ar_status set_build(struct tensorflow *self)
         [BUILD_RELEASE] = "release",     [BUILD_DEBUG] = "debug", [BUILD_TEGRA] = "tegra",
         [BUILD_PLUGGABLE] = "pluggable", [BUILD_1X] = "1.x",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < AR_COUNT(names); i++)
         if (!strcmp(self->line->value, names[i])) {
             self->build = (enum build)i;
             return AR_OK;
@@ -658,7 +658,7 @@ static bool find_allocator(const char *name, enum allocator *found)
         {"bfc", ALLOCATOR_BFC}, {"platform", ALLOCATOR_PLATFORM},
         {"vmm", ALLOCATOR_VMM}, {"cuda_async", ALLOCATOR_ASYNC},
     };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    for (size_t i = 0; i < AR_COUNT(known); i++)
         if (!strcmp(name, known[i].name)) {
             *found = known[i].allocator;
             return true;

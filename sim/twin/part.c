@@ -24,12 +24,12 @@ static const struct twin_part_ops *const kinds[] = {
 
 const struct twin_part_ops *twin_part_at(size_t index)
 {
-    return index < sizeof kinds / sizeof *kinds ? kinds[index] : NULL;
+    return index < AR_COUNT(kinds) ? kinds[index] : NULL;
 }
 
 const struct twin_part_ops *twin_part_find(const char *kind)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < AR_COUNT(kinds); i++)
         if (strcmp(kinds[i]->kind, kind) == 0)
             return kinds[i];
     return NULL;

@@ -25,7 +25,7 @@ static const struct format_reader *const readers[] = {
 
 const struct format_reader *format_reader_at(size_t index)
 {
-    return index < sizeof readers / sizeof *readers ? readers[index] : NULL;
+    return index < AR_COUNT(readers) ? readers[index] : NULL;
 }
 
 /* ---- files that are no traces ---- */
@@ -120,7 +120,7 @@ static enum ar_status refuse_known(const char *path, const char *head, size_t co
                                    struct ar_error *error)
 {
     const char *what = NULL, *instead = NULL;
-    for (size_t i = 0; i < sizeof known_files / sizeof *known_files && !what; i++)
+    for (size_t i = 0; i < AR_COUNT(known_files) && !what; i++)
         if (applies(&known_files[i], path, head, count)) {
             what = known_files[i].what;
             instead = known_files[i].instead;
@@ -277,7 +277,7 @@ const struct format_writer *format_writer_at(size_t index)
     static const struct format_writer *const writers[] = {
         &format_writer_snapshot, &format_writer_rmm, &format_writer_minimalloc,
         &format_writer_oracle};
-    return index < sizeof writers / sizeof *writers ? writers[index] : NULL;
+    return index < AR_COUNT(writers) ? writers[index] : NULL;
 }
 
 enum ar_status format_write(const struct format_writer *writer, struct trace_source *source,

@@ -96,7 +96,7 @@ static void on_note(struct counting *self, const char *text)
     uint64_t address, bytes;
     if (strncmp(text, "oom", 3) == 0 && (text[3] == ',' || !text[3]))
         on_failure(self);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+    for (size_t i = 0; i < AR_COUNT(verbs); i++) {
         size_t length = strlen(verbs[i].verb);
         if (strncmp(text, verbs[i].verb, length) != 0 ||
             sscanf(text + length, "%" SCNu64 ",%" SCNu64, &address, &bytes) != 2)

@@ -559,16 +559,14 @@ static const struct gen_ops *const generators[] = {
 #undef GENERATOR
 };
 
-#define GENERATOR_COUNT (sizeof generators / sizeof generators[0])
-
 const struct gen_ops *gen_at(size_t index)
 {
-    return index < GENERATOR_COUNT ? generators[index] : NULL;
+    return index < AR_COUNT(generators) ? generators[index] : NULL;
 }
 
 const struct gen_ops *gen_find(const char *name)
 {
-    for (size_t i = 0; i < GENERATOR_COUNT; i++)
+    for (size_t i = 0; i < AR_COUNT(generators); i++)
         if (strcmp(generators[i]->name, name) == 0)
             return generators[i];
     return NULL;
@@ -576,10 +574,10 @@ const struct gen_ops *gen_find(const char *name)
 
 static enum ar_status unknown(const char *name, struct ar_error *error)
 {
-    const char *names[GENERATOR_COUNT];
-    for (size_t i = 0; i < GENERATOR_COUNT; i++)
+    const char *names[AR_COUNT(generators)];
+    for (size_t i = 0; i < AR_COUNT(generators); i++)
         names[i] = generators[i]->name;
-    return ar_name_unknown("there is no generator", name, names, GENERATOR_COUNT,
+    return ar_name_unknown("there is no generator", name, names, AR_COUNT(generators),
                            "`list workloads` names all of them", error);
 }
 

@@ -102,7 +102,7 @@ static void end_phase(struct phases *self)
 static void end(struct phases *self)
 {
     struct emit_list *lists[] = {&self->leaked, &self->kept, &self->state, &self->weights};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(lists); i++)
         emit_list_free(&self->emit, lists[i], lists[i]->count);
     emit_end(&self->emit);
 }

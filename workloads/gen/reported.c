@@ -103,7 +103,7 @@ static void make_crumbs(struct crumbs *self)
     static const uint64_t sizes[] = {16515072, 16515072, 11400192, 18191360, 18191360};
     uint64_t left = self->values.total;
     for (unsigned i = 0; left > 0; i++) {
-        uint64_t bytes = sizes[i % (sizeof sizes / sizeof sizes[0])];
+        uint64_t bytes = sizes[i % AR_COUNT(sizes)];
         bytes = bytes < left ? bytes : left;
         emit_list_push(&self->emit, &self->kept, emit_alloc(&self->emit, bytes, "crumb"));
         emit_kernel(&self->emit, roofline_bytes_ns(bytes));

@@ -139,7 +139,7 @@ enum ar_status field_pointer(const char *text, uint64_t *value, struct ar_error 
 {
     static const char *const none[] = {"(nil)", "NULL", "nullptr", "(null)"};
     *value = 0;
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(none); i++)
         if (strcmp(text, none[i]) == 0)
             return AR_OK;
     const char *at = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? text + 2 : text;

@@ -72,10 +72,10 @@ static void restrain(struct sqlite_file *file)
         {SQLITE_LIMIT_VARIABLE_NUMBER, 8}, {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
         {SQLITE_LIMIT_WORKER_THREADS, 0},
     };
-    for (size_t i = 0; i < sizeof off / sizeof off[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(off); i++)
         sqlite3_db_config(file->database, off[i], 0, NULL);
     sqlite3_db_config(file->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(limits); i++)
         sqlite3_limit(file->database, limits[i][0], limits[i][1]);
     file->steps_left = 10 * STEPS_BETWEEN + 64 * file->bytes;
     sqlite3_progress_handler(file->database, STEPS_BETWEEN, count_steps, file);

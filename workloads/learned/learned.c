@@ -376,7 +376,7 @@ static void close_source(struct trace_source *source)
                             self->span,    self->slots,       self->free_slots, self->request,
                             self->list,    self->next_list,   self->permanent,  self->list_slots,
                             self->births,  self->next_births};
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+    for (size_t i = 0; i < AR_COUNT(memory); i++)
         free(memory[i]);
     learned_plan_close(&self->plan);
     learned_model_close(self->owned);

@@ -164,7 +164,7 @@ static bool compile_list(struct compiler *self, size_t number, struct ar_error *
 
 static void free_compiled(struct learned_model *model)
 {
-    for (size_t i = 0; i < sizeof model->memory / sizeof *model->memory; i++) {
+    for (size_t i = 0; i < AR_COUNT(model->memory); i++) {
         free(model->memory[i]);
         model->memory[i] = NULL;
     }

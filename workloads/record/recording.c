@@ -486,7 +486,7 @@ static void close_handles(struct maker *m)
         struct process *process = &m->processes[i];
         struct ar_map *maps[] = {&process->blocks, &process->physicals, &process->streams,
                                  &process->events, &process->pools};
-        for (size_t j = 0; j < sizeof maps / sizeof maps[0]; j++)
+        for (size_t j = 0; j < AR_COUNT(maps); j++)
             ar_map_close(maps[j]);
     }
     free(m->processes);

@@ -35,7 +35,7 @@ void trace_name_from_path(const char *path, char *name, size_t room)
     const char *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path;
     size_t length = strlen(file);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(endings); i++) {
         size_t cut = strlen(endings[i]);
         if (length > cut && strncmp(file + length - cut, endings[i], cut) == 0)
             length -= cut;

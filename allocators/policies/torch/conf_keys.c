@@ -41,7 +41,7 @@ static const struct torch_conf_key keys[] = {
     {"expandable_segments_reserve_by_class", NULL, {2, 15}, {0, 0}, TORCH_CONF_INERT},
 };
 
-#define KEY_COUNT (sizeof keys / sizeof *keys)
+#define KEY_COUNT AR_COUNT(keys)
 
 const struct torch_conf_key *torch_conf_key_at(size_t index)
 {

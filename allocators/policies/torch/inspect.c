@@ -74,7 +74,7 @@ void torch_usage_raise_peaks(struct torch_usage usage[TORCH_KIND_COUNT])
         uint64_t *peaks[] = {&u->peak.allocated_blocks, &u->peak.allocated_bytes,
                              &u->peak.active_blocks, &u->peak.active_bytes,
                              &u->peak.requested_bytes};
-        for (size_t i = 0; i < sizeof now / sizeof now[0]; i++)
+        for (size_t i = 0; i < AR_COUNT(now); i++)
             if (now[i] > *peaks[i])
                 *peaks[i] = now[i];
     }
@@ -165,7 +165,7 @@ bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t
         {"num_device_alloc", self->num_device_alloc},
         {"num_device_free", self->num_device_free},
     };
-    if (index - 8 >= sizeof single / sizeof single[0])
+    if (index - 8 >= AR_COUNT(single))
         return false;
     snprintf(name, name_bytes, "%s", single[index - 8].name);
     *value = single[index - 8].value;

@@ -229,7 +229,7 @@ static enum ar_status read_version(const struct torch_values *values,
         {"large_segment_size_mb", values->large_segment_size_mb, 20},
     };
     enum ar_status status = AR_OK;
-    for (size_t i = 0; i < sizeof given / sizeof *given && !status; i++) {
+    for (size_t i = 0; i < AR_COUNT(given) && !status; i++) {
         snprintf(text, sizeof text, "%llu", (unsigned long long)given[i].value);
         if (given[i].value != given[i].unset)
             status = check_key(*release, given[i].key, text, error);

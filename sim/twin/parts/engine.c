@@ -229,7 +229,7 @@ static enum ar_status check_rules(const struct engine *self, struct ar_error *er
         {v->free_fraction > 0, 2, fractions[2], "fractions"},
     };
     const int own = engine_shares(self) ? 2 : v->rules;
-    for (size_t i = 0; i < sizeof only / sizeof only[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(only); i++) {
         const char *instead = only[i].instead;
         if (!only[i].given || only[i].of == own)
             continue;
@@ -271,7 +271,7 @@ static enum ar_status check_sizes(const struct engine_values *values, struct ar_
     } sizes[] = {{"weights", values->weights},
                  {"kv_cache_memory", values->kv_cache_memory},
                  {"activation", values->activation}};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(sizes); i++)
         if (sizes[i].bytes && sizes[i].bytes < 4096)
             return ar_invalid(
                 error, "option %s: %" PRIu64 " are bytes; write its unit, such as %" PRIu64 "GiB",
@@ -564,7 +564,7 @@ static void engine_destroy(struct twin_part *base)
     struct engine *self = (struct engine *)base;
     struct twin_blocks *const lists[] = {&self->weights, &self->inputs, &self->kv,
                                          &self->graph_outputs};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(lists); i++)
         twin_blocks_close(lists[i]);
     paged_close(&self->paged);
 }
@@ -601,7 +601,7 @@ static bool engine_what_if(const void *of, size_t index, struct twin_what_if *ou
         {values->kv_cache_dtype == 0,
          {.text = "keys and values in fp8", .option = "kv_cache_dtype", .value = "fp8"}},
     };
-    return twin_offer_at(list, sizeof list / sizeof list[0], index, out);
+    return twin_offer_at(list, AR_COUNT(list), index, out);
 }
 
 const struct twin_part_ops engine_part = {

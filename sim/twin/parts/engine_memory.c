@@ -710,7 +710,7 @@ void engine_release_all(struct engine *self)
 {
     struct twin_blocks *const lists[] = {&self->graph_outputs, &self->kv, &self->weights,
                                          &self->inputs};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(lists); i++)
         twin_blocks_free(&self->base, lists[i]);
     twin_free(&self->base, &self->workspace);
     twin_free(&self->base, &self->capture_workspace);

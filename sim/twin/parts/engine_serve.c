@@ -268,7 +268,7 @@ static struct twin_block experts(struct pass *pass, uint64_t tokens)
         cache2 = make(pass, spaces.passing_bytes[1], "cache2");
     struct twin_block out = make(pass, tokens * model->hidden * rank->value_bytes, "experts");
     struct twin_block *const blocks[] = {&logits, &weights, &ids, &cache13, &cache2};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(blocks); i++)
         drop(pass, blocks[i]);
     return out;
 }
@@ -382,7 +382,7 @@ static void graph_logits(struct pass *pass, uint64_t rows)
     if (!sglang_shares_logits(self->sglang))
         wide = make(pass, values * 4, "logits float32");
     struct twin_block *const blocks[] = {&part, &gathered, &logits, &wide};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(blocks); i++)
         if (blocks[i]->bytes)
             drop(pass, blocks[i]);
 }
@@ -410,7 +410,7 @@ static struct twin_block encode(struct pass *pass)
     uint64_t outputs = tokens * model->hidden * bytes * (1 + model->deepstack);
     struct twin_block out = make(pass, outputs, "images");
     struct twin_block *const blocks[] = {&up, &act, &sum, &down, &patches};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(blocks); i++)
         drop(pass, blocks[i]);
     return out;
 }

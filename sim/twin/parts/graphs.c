@@ -356,7 +356,7 @@ static bool graphs_what_if(const void *given, size_t index, struct twin_what_if 
         {values->rules != BY_LIST && values->max_num_seqs > 64,
          {.text = "graphs for batch sizes up to 64 only", .option = "max_num_seqs", .value = "64"}},
     };
-    return twin_offer_at(list, sizeof list / sizeof list[0], index, out);
+    return twin_offer_at(list, AR_COUNT(list), index, out);
 }
 
 const struct twin_part_ops graphs_part = {

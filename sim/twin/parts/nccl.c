@@ -332,7 +332,7 @@ static bool nccl_what_if(const void *given, size_t index, struct twin_what_if *o
         {values->nvls,
          {.text = "no NVLink SHARP (NCCL_NVLS_ENABLE=0)", .option = "nvls", .value = "false"}},
     };
-    return twin_offer_at(list, sizeof list / sizeof list[0], index, out);
+    return twin_offer_at(list, AR_COUNT(list), index, out);
 }
 
 const struct twin_part_ops nccl_part = {

@@ -29,7 +29,7 @@ bool purposes_of_tag(const char *tag, uint8_t *purpose)
     for (; tag[length] && length + 1 < sizeof lower; length++)
         lower[length] = (char)tolower((unsigned char)tag[length]);
     lower[length] = '\0';
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < AR_COUNT(words); i++)
         if (strstr(lower, words[i].part)) {
             *purpose = (uint8_t)words[i].purpose;
             return true;
@@ -179,7 +179,7 @@ static bool is_optimizer_size(const uint64_t *sizes, size_t count, uint64_t byte
     } scales[] = {{1, 1}, {2, 1}, {4, 1}, {1, 2}};
     if (bytes <= 8)
         return true;
-    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+    for (size_t i = 0; i < AR_COUNT(scales); i++) {
         uint64_t scaled = bytes / scales[i].down * scales[i].up;
         size_t at = ar_array_from(sizes, count, sizeof *sizes, 0, scaled);
         if (at < count && sizes[at] == scaled)

@@ -440,7 +440,7 @@ static bool trainer_what_if(const void *of, size_t index, struct twin_what_if *o
           .option = "zero",
           .value = "3"}},
     };
-    return twin_offer_at(list, sizeof list / sizeof list[0], index, out);
+    return twin_offer_at(list, AR_COUNT(list), index, out);
 }
 
 const struct twin_part_ops trainer_part = {

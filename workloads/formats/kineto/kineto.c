@@ -499,7 +499,7 @@ static bool kineto_matches(const char *head, size_t count)
         return at < count &&
                (head[at] == ']' || (head[at] == '{' && head_holds(head, count, "\"ph\"")));
     }
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(keys); i++)
         if (head_holds(head, count, keys[i]))
             return true;
     return false;

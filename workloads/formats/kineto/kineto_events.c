@@ -88,7 +88,7 @@ static enum category category_of(const struct json_token *token)
         {"gpu_memcpy", CATEGORY_NOTHING}, {"gpu_memset", CATEGORY_NOTHING},
         {"Memcpy", CATEGORY_NOTHING},     {"Memset", CATEGORY_NOTHING},
     };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(known); i++)
         if (json_is(token, known[i].text))
             return known[i].category;
     return field_begins_with(token->text, "gpu_") ? CATEGORY_NOTHING : CATEGORY_HOST;
@@ -153,7 +153,7 @@ static enum ar_status read_arguments(struct reading *reading, struct event *even
         {"device", FIELD_KERNEL_DEVICE},
         {"correlation", FIELD_CORRELATION},
     };
-    enum { COUNT = sizeof wanted / sizeof wanted[0] };
+    enum { COUNT = AR_COUNT(wanted) };
     struct json_token token;
     enum ar_status status = next(reading, &token);
     if (status || token.kind == JSON_ARRAY)

@@ -110,7 +110,7 @@ static enum ar_status parse_thread(struct reading *r, const char *text, uint32_t
 
 static enum ar_status parse_action(const char *text, uint8_t *action, struct ar_error *error)
 {
-    for (size_t i = 0; i < sizeof action_names / sizeof action_names[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(action_names); i++)
         if (strcmp(action_names[i].name, text) == 0) {
             *action = action_names[i].action;
             return AR_OK;
@@ -349,7 +349,7 @@ static bool is_debug_log(const char *head, size_t count)
     const char *end;
     for (; count; count -= (size_t)(end + 1 - head), head = end + 1) {
         bool fits = head_line(head, count, text, sizeof text);
-        for (size_t i = 0; fits && i < sizeof stems / sizeof *stems; i++)
+        for (size_t i = 0; fits && i < AR_COUNT(stems); i++)
             if (is_debug_line(text, &line) && field_begins_with(line.message, stems[i]))
                 return true;
         if (!(end = memchr(head, '\n', count)))

@@ -31,7 +31,7 @@ struct reading {
 static bool is_place(const char *line)
 {
     static const char *const stems[] = {ITERATION, "micro-batch", "token_"};
-    for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(stems); i++)
         if (field_begins_with(line, stems[i]))
             return strchr(line, ':') != NULL;
     return strstr(line, "->") && strstr(line, "Layer");

@@ -92,7 +92,7 @@ static enum umpire_event event_of(const char *name)
         {"reallocate_ex", UMPIRE_REALLOCATE},
         {"release", UMPIRE_RELEASE},
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(names); i++)
         if (strcmp(names[i].name, name) == 0)
             return names[i].event;
     return UMPIRE_OTHER;
@@ -287,7 +287,7 @@ static struct allocator resource_of(const char *name)
                  {"UM", PLACE_MANAGED}};
     size_t length = strcspn(name, ":");
     struct allocator out = {.place = PLACE_HOST};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(names); i++)
         if (strlen(names[i].name) == length && strncmp(names[i].name, name, length) == 0)
             out.place = (uint8_t)names[i].place;
     if (strncmp(name + length, "::", 2) == 0)

@@ -79,9 +79,9 @@ static bool layout_read(char *line, struct layout *out)
         return false;
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
-        while (at < sizeof names / sizeof names[0] && strcmp(names[at].name, fields[i]) != 0)
+        while (at < AR_COUNT(names) && strcmp(names[at].name, fields[i]) != 0)
             at++;
-        if (at == sizeof names / sizeof names[0] || out->index[names[at].column] >= 0)
+        if (at == AR_COUNT(names) || out->index[names[at].column] >= 0)
             return false;
         out->index[names[at].column] = (int)i;
         out->end_inclusive |= strcmp(fields[i], "end") == 0;

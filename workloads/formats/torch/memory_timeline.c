@@ -32,7 +32,7 @@ enum action { ACTION_BEFORE = 1, ACTION_MAKE, ACTION_WRITE, ACTION_DESTROY };
 static const char *const categories[] = {
     "parameter",  "optimizer_state", "input",           "temporary",
     "activation", "gradient",        "autograd_detail", NULL};
-enum { CATEGORIES = sizeof categories / sizeof categories[0] };
+enum { CATEGORIES = AR_COUNT(categories) };
 
 struct timeline_row {
     int64_t time, bytes;

@@ -29,7 +29,7 @@ static char *path_beside(const char *csv_path)
     if (!path)
         return NULL;
     memcpy(path, csv_path, length + 1);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(endings); i++) {
         size_t cut = strlen(endings[i]);
         if (length > cut && field_ends_with(path, endings[i])) {
             length -= cut;

@@ -70,7 +70,7 @@ static enum ar_status take_words(struct snapshot_mark *mark, struct snapshot_tre
     bool is_step = strcmp(name, "step") == 0;
     if (strcmp(stage, "MARK") == 0)
         *stage = '\0';
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+    for (size_t i = 0; i < AR_COUNT(stages); i++)
         if (strcmp(given_stage, stages[i].stage) == 0)
             (void)snprintf(stage, sizeof stage, "%s", stages[i].word);
     const char *label = name;
@@ -245,7 +245,7 @@ void snapshot_words_of(const char *label, const char *keys, struct snapshot_word
         clean(label, out->name);
     if (!value_of(keys, "stage", stage))
         (void)snprintf(stage, sizeof stage, "%s", strcmp(label, "step") == 0 ? "END" : "MARK");
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+    for (size_t i = 0; i < AR_COUNT(stages); i++)
         if (strcmp(stage, stages[i].word) == 0)
             (void)snprintf(stage, sizeof stage, "%s", stages[i].stage);
     memcpy(out->stage, stage, sizeof stage);

@@ -24,10 +24,10 @@ static bool is_users_code(const char *file)
     static const char *const folders[] = {
         "site-packages/", "dist-packages/", "/torch/", "<frozen", "??", "/lib/python"};
     static const char *const native[] = {".cpp", ".cc", ".c", ".h", ".so", ".S", ".cu"};
-    for (size_t i = 0; i < sizeof native / sizeof *native; i++)
+    for (size_t i = 0; i < AR_COUNT(native); i++)
         if (field_ends_with(file, native[i]))
             return false;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+    for (size_t i = 0; i < AR_COUNT(folders); i++)
         if (strstr(file, folders[i]))
             return false;
     return *file;

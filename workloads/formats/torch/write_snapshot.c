@@ -172,7 +172,7 @@ static enum ar_status on_note(struct making *self, const struct request_moment *
         return snapshot_add_change(&self->image, moment->text, moment->time_ns / 1000, error);
     if (request_note(moment->text, "annotate", numbers, 1))
         return add_annotation(self, moment, numbers[0], error);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+    for (size_t i = 0; i < AR_COUNT(verbs); i++) {
         if (!request_note(moment->text, verbs[i].verb, numbers, 4))
             continue;
         if (!snapshot_range_can_be(numbers[0], numbers[1]))

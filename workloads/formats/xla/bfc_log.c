@@ -79,7 +79,7 @@ uint64_t bfc_type_bytes(const char *type, size_t length)
         {"s32", 4},    {"u32", 4},    {"f32", 4},   {"s64", 8},       {"u64", 8},
         {"f64", 8},    {"c64", 8},    {"c128", 16}, {"complex64", 8}, {"complex128", 16},
     };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(types); i++)
         if (strlen(types[i].name) == length && !strncmp(types[i].name, type, length))
             return types[i].bytes;
     return length > 2 && type[0] == 'f' && type[1] == '8' ? 1 : 0; /* f8e4m3fn and the like */
@@ -308,7 +308,7 @@ static enum ar_status take_chunk(struct bfc_reading *reading, const char *line, 
     struct bfc_chunk chunk = {.line = reading->line, .copies = 1};
     char tag[BFC_TAG_LIMIT] = "";
     const char *at = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !at; i++) {
+    for (size_t i = 0; i < AR_COUNT(kinds) && !at; i++) {
         at = after(line, kinds[i].words);
         chunk.used = kinds[i].used;
     }
@@ -365,7 +365,7 @@ static bool take_stats(struct bfc_reading *reading, const char *line)
     }
     if (!reading->in_stats)
         return false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < AR_COUNT(names); i++)
         if (strstr(line, names[i]))
             return true;
     if (number_after(line, "Limit:", &number)) {
@@ -437,7 +437,7 @@ static uint64_t tensor_bytes(const struct bfc_request *request, const char *shap
         const char *type = end + 11;
         return elements * bfc_type_bytes(type, strcspn(type, " ,.\"'"));
     }
-    for (size_t i = 0; i < sizeof elements_bytes / sizeof elements_bytes[0]; i++) {
+    for (size_t i = 0; i < AR_COUNT(elements_bytes); i++) {
         bytes = elements * elements_bytes[i];
         if ((request->about_bytes || request->rounded_bytes) && may_be(request, bytes))
             return bytes;
@@ -455,7 +455,7 @@ static void take_exact(struct bfc_reading *reading, const char *line)
     const char *at = after(line, "OOM when allocating tensor with shape");
     if (at)
         bytes = tensor_bytes(request, at);
-    for (size_t i = 0; i < sizeof words / sizeof words[0] && !bytes; i++) {
+    for (size_t i = 0; i < AR_COUNT(words) && !bytes; i++) {
         at = after(line, words[i]);
         if (at && (!take_number(&at, &bytes) || strncmp(at, " bytes", 6) != 0))
             bytes = 0;

@@ -1,6 +1,7 @@
 /* The calls of the driver and of the runtime that are recorded, and the decoding of their
  * arguments. A call of the runtime is recorded only if no call of the driver of that kind was made
  * within it. */
+#include "allocators/base/api.h"
 #include "workloads/record/injection/state.h"
 
 static void decode_driver_pitch(const void *arguments, struct spool_record *record)
@@ -86,7 +87,7 @@ static const struct call driver_table[] = {
 
 const struct call *driver_calls(size_t *count)
 {
-    *count = sizeof driver_table / sizeof driver_table[0];
+    *count = AR_COUNT(driver_table);
     return driver_table;
 }
 
@@ -174,6 +175,6 @@ static const struct call runtime_table[] = {
 
 const struct call *runtime_calls(size_t *count)
 {
-    *count = sizeof runtime_table / sizeof runtime_table[0];
+    *count = AR_COUNT(runtime_table);
     return runtime_table;
 }

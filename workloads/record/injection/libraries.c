@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/api.h"
 #include "workloads/record/injection/state.h"
 
 static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
-#define NAME_COUNT (sizeof names / sizeof names[0])
 
 struct search {
     struct recorder *recorder;
@@ -92,7 +92,7 @@ static bool try_path(struct search *search, const char *path, int flags)
 static void try_names(struct search *search, const char *folder, int flags)
 {
     char path[600];
-    for (size_t i = 0; i < NAME_COUNT; i++) {
+    for (size_t i = 0; i < AR_COUNT(names); i++) {
         snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", names[i]);
         if (try_path(search, path, flags))
             return;
@@ -104,7 +104,7 @@ static void try_toolkit(struct search *search, const char *folder)
     static const char *const below[] = {"lib64", "extras/CUPTI/lib64", "lib",
                                         "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"};
     char path[500];
-    for (size_t i = 0; folder && i < sizeof below / sizeof below[0]; i++) {
+    for (size_t i = 0; folder && i < AR_COUNT(below); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, below[i]);
         try_names(search, path, 0);
     }
