@@ -34,6 +34,10 @@
 /* A card with less free memory before the program began is in use by others: none is so small. */
 #define START_LEAST (UINT64_C(512) << 20)
 
+/* TensorFlow and JAX take what is free when they begin as their limit. No program sets one so
+ * small. */
+#define LIMIT_LEAST (UINT64_C(64) << 20)
+
 /* More than any GPU has: the size itself is wrong. */
 #define ANY_CARD_BYTES (UINT64_C(1) << 42)
 
@@ -486,8 +490,21 @@ static bool depends_on_pool(const struct message *self)
                  bytes_of(self, MESSAGE_FIGURE_ASKED)));
 }
 
+/* A limit that small is what others had left of the card. */
+static void derive_start(struct message *self)
+{
+    struct message_figure *start = &self->figures[MESSAGE_FIGURE_START];
+    if ((self->framework == MESSAGE_TENSORFLOW || self->framework == MESSAGE_JAX) &&
+        !start->known && !self->device[0] && knows(self, MESSAGE_FIGURE_TOTAL) &&
+        bytes_of(self, MESSAGE_FIGURE_TOTAL) < LIMIT_LEAST) {
+        *start = self->figures[MESSAGE_FIGURE_TOTAL];
+        start->derived = true;
+    }
+}
+
 void message_judge(struct message *self)
 {
+    derive_start(self);
     derive(self, MESSAGE_FIGURE_RESERVED, true, MESSAGE_FIGURE_ALLOCATED,
            MESSAGE_FIGURE_UNALLOCATED);
     derive(self, MESSAGE_FIGURE_UNALLOCATED, false, MESSAGE_FIGURE_RESERVED,

@@ -170,6 +170,18 @@ const char message_how_warm[] =
     "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0" \
     "\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8"
 
+/* In Chinese: memory of a card, memory of the host, and words that say that it was used up. */
+#define CHINESE_VRAM "\xe6\x98\xbe\xe5\xad\x98"
+#define CHINESE_RAM  "\xe5\x86\x85\xe5\xad\x98"
+#define CHINESE_USED_UP                                                                            \
+    "\xe4\xb8\x8d\xe8\xb6\xb3|"                                                                    \
+    "\xe4\xb8\x8d\xe5\xa4\x9f|"                                                                    \
+    "\xe6\xba\xa2\xe5\x87\xba|"                                                                    \
+    "\xe7\x88\x86|"                                                                                \
+    "\xe8\x80\x97\xe5\xb0\xbd|"                                                                    \
+    "\xe5\x8d\xa0\xe6\xbb\xa1|"                                                                    \
+    "\xe7\x82\xb8"
+
 /* The patterns have no figures. */
 static const struct message_form bares[] = {
     {"openencodesessionexfailed:outofmemory|createbitstreambufferfailed:outofmemory|"
@@ -247,6 +259,8 @@ static const struct message_form bares[] = {
     {"cudamallocfailed:outofmemory|cudamallocretryfailed:outofmemory|"
      "cudasuccess(2vs.0)outofmemory",
      MESSAGE_DRIVER, "CUDA", how_driver, 0},
+    {"exceededmemorylimit(#>#|memory:usage#kb,limit#kb,failcnt#", MESSAGE_HOST_PROGRAM, "",
+     how_limit, FORM_HOST},
     {"maximumpoolsizeexceeded|exceededmemorylimit|bad_alloc:out_of_memory|"
      "bad_alloc:cudaerrorat",
      MESSAGE_RMM, "", how_rmm, 0},
@@ -316,7 +330,7 @@ static const struct message_form bares[] = {
     {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom|"
      "!allocationondevice",
      MESSAGE_DRIVER, "", how_driver, 0},
-    /* In Chinese, Russian, and then others: of a card if one is named near. */
+    /* In Chinese, Japanese, Korean, Russian, and then others: of a card if one is named near. */
     {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"
      "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0"
      "\xb2\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbe\xd0\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8",
@@ -340,18 +354,21 @@ static const struct message_form bares[] = {
     {"regionfailed:freeingsomememory", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
     {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY | FORM_ONE_WORD},
     {"iskilledbysignal:killed|returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|code137|code:"
-     "137|code=137|code\":137|"
-     "status137|"
-     "status=137|signal9(sigkill)|bysignal9|onsignal9|withsignal9|withsignal-9|bysignal-9|"
+     "137|code=137|code\":137|code(137|codeis137|codeof137|exit137|exits137|exited137|exit(137|"
+     "exitedwith137|exitingwith137|exitswith137|exitingdueto137|status137|status=137|signal9("
+     "sigkill)|bysignal9|onsignal9|withsignal9|withsignal-9|bysignal-9|"
      "receivedsignal9|"
      "signal-9(sigkill)|bysigkill|withsigkill|signalsigkill|signals.sigkill:9|signal:killed|"
      "task#:killed|killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
      MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
-    {"memory|vram|videomem|gpumem|devicemem|alloc", MESSAGE_DRIVER, "", message_how_unknown,
-     FORM_FAILS},
+    {"memory|vram|videomem|gpumem|devicemem|alloc|" CHINESE_VRAM, MESSAGE_DRIVER, "",
+     message_how_unknown, FORM_FAILS},
     {"outofm|out_of_m", MESSAGE_DRIVER, "", how_driver, FORM_END},
     {"outof", MESSAGE_DRIVER, "", how_driver, FORM_END | FORM_NEAR},
     {"out-of-memory", MESSAGE_DRIVER, "", how_driver, FORM_NEAR},
+    {"ram|systemmemory|hostmemory|cpumemory|" CHINESE_RAM, MESSAGE_HOST_PROGRAM, "", NULL,
+     FORM_HOST | FORM_LIKELY | FORM_FAILS | FORM_WORD},
+    {"oom|out-of-memory", MESSAGE_DRIVER, "", message_how_unknown, FORM_FAILS | FORM_WORD},
     {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
      FORM_HOST | FORM_LIKELY | FORM_LINE},
 };
@@ -380,10 +397,10 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
                  {".cu", "CUDA"},      {"metal", ""},
                  {"cuda", "CUDA"},     {"gpu", ""},
                  {"hip", ""},          {"device", ""},
-                 {"vram", ""},         {"videomemory", ""},
-                 {"videoram", ""},     {"videocard", ""},
-                 {"graphicscard", ""}, {"graphicsmem", ""},
-                 {"graphicmem", ""}};
+                 {"vram", ""},         {CHINESE_VRAM, ""},
+                 {"videomemory", ""},  {"videoram", ""},
+                 {"videocard", ""},    {"graphicscard", ""},
+                 {"graphicsmem", ""},  {"graphicmem", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
@@ -411,13 +428,26 @@ static const char fails[] =
     "outof|"
     "overbudget|toolittle|shortage|notavailable|nothaveenough|depleted|n'thaveenough|noenough|"
     "notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough|thanisavailable|"
-    "thanavailable";
+    "thanavailable|" CHINESE_USED_UP;
+
+/* Words that say that memory of the host was used up, and that an "OOM" was an event. */
+static const char used_up[] =
+    "notenough|insufficient|exceed|exhaust|ranout|runsout|outof|isfull|overflow|depleted|"
+    "nothaveenough|n'thaveenough|noenough|notsufficient|toolittle|shortage|"
+    "thanavailable|" CHINESE_USED_UP;
+static const char events[] = "error|crash|occur|happen|encounter|got|getting|hit|caus|throw|rais|"
+                             "issue|goes|went|killed|failed|reported";
+
+static const char *fails_of(const struct message_form *form)
+{
+    return !(form->flags & FORM_WORD) ? fails : form->flags & FORM_HOST ? used_up : events;
+}
 
 /* The characters before a word for memory in which they may stand; behind it, half as many more.
  * Words for pinned memory are of a card, and are not of anything else. */
 static size_t fails_reach(const struct message_form *form)
 {
-    return form->flags & FORM_HOST ? NEAR_CHARACTERS : 40;
+    return form->flags & FORM_WORD ? 20 : form->flags & FORM_HOST ? NEAR_CHARACTERS : 40;
 }
 
 #define FAILS_AHEAD 400 /* characters that are looked through at once */
@@ -428,9 +458,9 @@ static size_t find_fails(const struct message_text *text, const struct message_f
 {
     size_t before = fails_reach(form), after = before * 3 / 2;
     size_t from = at > before ? at - before : 0, nearest = at + FAILS_AHEAD;
-    if (message_text_any(text, fails, from, at + after))
+    if (message_text_any(text, fails_of(form), from, at + after))
         return at;
-    for (const char *word = fails; word; word = message_pattern_next(word)) {
+    for (const char *word = fails_of(form); word; word = message_pattern_next(word)) {
         char copy[24];
         snprintf(copy, sizeof copy, "%.*s", (int)strcspn(word, "|"), word);
         size_t found = message_text_find(text, copy, from, nearest);
@@ -461,7 +491,7 @@ static bool is_failure(const struct message_text *text, const struct message_for
     bool inside = isalpha((unsigned char)last) || last == '_'; /* of a name in a program */
     return !inside && !message_claim_is_feared(text, at) && !message_text_ends(text, "(not", at) &&
            !message_text_ends(text, ",not", at) &&
-           (form->flags & FORM_HOST || card_near(text, at, NEAR_CHARACTERS)) &&
+           (form->flags & (FORM_HOST | FORM_WORD) || card_near(text, at, NEAR_CHARACTERS)) &&
            !message_text_any(text, others, from, to) && !is_column(text, at);
 }
 
@@ -526,6 +556,16 @@ static bool is_of_card(const struct message_text *text, size_t at, size_t end)
            message_text_any(text, "gpu|cuda|video|card", at > 12 ? at - 12 : 0, at);
 }
 
+/* Whether no letter, digit or mark of a name stands right before or behind [at, end). */
+static bool is_whole(const struct message_text *text, size_t at, size_t end)
+{
+    static const char marks[] = "_-/.=";
+    char before = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
+    char after = text->gaps[end] ? ' ' : text->chars[end];
+    return !isalnum((unsigned char)before) && !strchr(marks, before) &&
+           !isalnum((unsigned char)after) && (after == '.' || !strchr(marks, after));
+}
+
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
  * failure of something else, or part of a sentence. */
 static bool is_said(const struct message_text *text, const struct message_form *form, size_t at,
@@ -561,6 +601,7 @@ static bool is_said(const struct message_text *text, const struct message_form *
     return (!(form->flags & FORM_END) || is_cut_word(text, at)) &&
            (!(form->flags & FORM_FAILS) || is_failure(text, form, at)) &&
            (!(form->flags & FORM_NEAR) || card_near(text, at, NEAR_CHARACTERS)) &&
+           (!(form->flags & FORM_WORD) || is_whole(text, at, at + length)) &&
            (!(form->flags & FORM_ONE_WORD) ||
             !memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, length - 1)) &&
            (!(form->flags & FORM_LINE) ||

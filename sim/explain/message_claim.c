@@ -18,7 +18,7 @@ bool message_claim_is_feared(const struct message_text *text, size_t at)
         "couldrun",    "wouldrun",  "willrun",   "avoid",  "avoiding", "prevent",
         "preventing",  "if",        "unless",    "incase", "incaseof", "whena",
         "ratherthana", "insteadof", "isnot",     "nota",   "isn't",    "wasnot",
-        "wasn't",      "thereisno", "willnotbe", "canbe",  "couldbe"};
+        "wasn't",      "thereisno", "willnotbe", "canbe",  "couldbe",  "when"};
     static const char *const between[] = {"outof", "cuda",  "gpu", "device", "plain",
                                           "real",  "video", "the", "an",     "any"};
     for (size_t i = 0; i < sizeof between / sizeof *between; i++)
@@ -36,7 +36,8 @@ bool message_claim_is_code(const struct message_text *text, size_t at)
     for (size_t i = at, length; i > 0 && at - i < NEAR_CHARACTERS;) {
         if (text->gaps[i--] == MESSAGE_GAP_LINE)
             break;
-        if (i > 0 && !text->gaps[i] && isalnum((unsigned char)text->chars[i - 1]))
+        if (!strchr("pcleg", text->chars[i]) || /* of the words */
+            (i > 0 && !text->gaps[i] && isalnum((unsigned char)text->chars[i - 1])))
             continue;
         for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
             if (strncmp(text->chars + i, calls[j], strlen(calls[j])) == 0)

@@ -30,7 +30,8 @@ enum message_form_flag {
     FORM_LINE = 4096,
     FORM_NEAR = 8192,
     FORM_FAILS = 16384,
-    FORM_END = 32768
+    FORM_END = 32768,
+    FORM_WORD = 262144 /* only as a whole word */
 };
 
 struct message_form {

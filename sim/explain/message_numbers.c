@@ -306,7 +306,8 @@ static bool is_chunk(const struct message_text *text, size_t at)
 
 /* Words beside a size which is no request. */
 static const char not_asked[] =
-    "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|allocated|than|has|~|roughly|"
+    "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|allocated|than|has|have|~|"
+    "roughly|"
     "upto|idle|buffer(s)|allocates|>|memrequired|ctxsize|modelsize|filesize|selfsize|totalsize|"
     "buffersize=|"
     "memorysize=";

@@ -290,8 +290,8 @@ const struct message_form message_forms[] = {
     {"memoryallocationofAfailed", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"systemoutofmemory*tryingtoallocate:A", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"couldnotallocateAofhost-pinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
-    {"arraymemoryerror:unabletoallocateA|unabletoallocateAforanarraywithshape",
-     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"arraymemoryerror:unabletoallocateA|unabletoallocateAforanarray", MESSAGE_HOST_PROGRAM, "",
+     NULL, FORM_HOST},
     /* CuPy, also to 6: there the total is what would be reserved if the request succeeded. */
     {"outofmemoryallocatingA(allocatedsofar:R&allocatedsofar:R,limitsetto:T", MESSAGE_CUPY, "",
      NULL, 0},

@@ -173,10 +173,13 @@ static bool find_request(const struct message_text *text, struct message *self)
         "failedtoallocate",
     };
     struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
-    static const char shape[] = "oomwhenallocatingtensorwithshape[";
-    size_t at = message_text_find(text, shape, 0, text->count);
-    if (at != MESSAGE_NOWHERE && read_shape(text, at + strlen(shape), self))
-        return true;
+    static const char *const shapes[] = {"oomwhenallocatingtensorwithshape[",
+                                         "oomwhenallocatingtensorofshape["};
+    size_t at;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if ((at = message_text_find(text, shapes[i], 0, text->count)) != MESSAGE_NOWHERE &&
+            read_shape(text, at + strlen(shapes[i]), self))
+            return true;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (at = 0;
              (at = message_text_find(text, words[i], at, text->count)) != MESSAGE_NOWHERE;) {
