@@ -164,6 +164,7 @@ static void read_rest(const struct message_text *text, struct message *self)
     if (self->on_chip)
         self->goes_on = self->may_fail |=
             self->goes_on || message_text_any(text, tries, from, self->end + NEAR_CHIP);
+    self->several = self->killed;
     self->told = message_claim_is_example(text, self);
     if (self->host && self->end && !self->indirect) {
         self->told |= message_claim_is_told(text, self);

@@ -167,8 +167,23 @@ const char message_how_warm[] =
     "\xeb\xa9\x94\xeb\xaa\xa8\xeb\xa6\xac\xea\xb0\x80\xeb\xb6\x80\xec\xa1\xb1|"                    \
     "nichtgen\xc3\xbcgendarbeitsspeicher|nichtgen\xc3\xbcgendspeicher|"                            \
     "memoriainsuficiente|m\xc3\xa9moireinsuffisante|mem\xc3\xb3riainsuficiente|"                   \
-    "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0" \
-    "\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8"
+    "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0"         \
+    "\xbe\xd0"                                                                                     \
+    "\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8|"                                                \
+    "\xd0\xbd\xd0\xb5\xd1\x85\xd0\xb2\xd0\xb0\xd1\x82\xd0\xb0\xd0\xb5\xd1\x82\xd0\xbf\xd0"         \
+    "\xb0\xd0"                                                                                     \
+    "\xbc\xd1\x8f\xd1\x82\xd0\xb8|"                                                                \
+    "\xd0\xbd\xd0\xb5\xd1\x85\xd0\xb2\xd0\xb0\xd1\x82\xd0\xb0\xd0\xb5\xd1\x82\xd0\xbe\xd0"         \
+    "\xbf\xd0"                                                                                     \
+    "\xb5\xd1\x80\xd0\xb0\xd1\x82\xd0\xb8\xd0\xb2\xd0\xbd\xd0\xbe\xd0\xb9\xd0\xbf\xd0\xb0"         \
+    "\xd0\xbc"                                                                                     \
+    "\xd1\x8f\xd1\x82\xd0\xb8|"                                                                    \
+    "pasassezdem\xc3\xa9moire|"                                                                    \
+    "nohaysuficientememoria|"                                                                      \
+    "nichtgenugspeicher|"                                                                          \
+    "nichtgenugarbeitsspeicher|"                                                                   \
+    "zuwenigspeicher|"                                                                             \
+    "zuwenigarbeitsspeicher"
 
 /* In Chinese: memory of a card, memory of the host, and words that say that it was used up. */
 #define CHINESE_VRAM "\xe6\x98\xbe\xe5\xad\x98"
@@ -281,7 +296,8 @@ static const struct message_form bares[] = {
      FORM_CHIP | FORM_NEAR},
     {"insufficientsharedmemory|sharedmemoryallocationexceeded", MESSAGE_HOST_PROGRAM, "",
      how_workers, FORM_HOST | FORM_LIKELY},
-    {"rayoutofmemoryerror|killedduetomemorypressure|killedduetothenoderunninglowonmemory|"
+    {"rayoutofmemoryerror|systemmemorylowatnode|killedduetomemorypressure|"
+     "killedduetothenoderunninglowonmemory|"
      "exceedsthememoryusagethreshold|ray-oom-prevention",
      MESSAGE_HOST_PROGRAM, "", how_ray, FORM_HOST},
     {"couldnotallocatenativememory", MESSAGE_RMM, "", how_rmm, 0},
@@ -369,6 +385,10 @@ static const struct message_form bares[] = {
     {"ram|systemmemory|hostmemory|cpumemory|" CHINESE_RAM, MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST | FORM_LIKELY | FORM_FAILS | FORM_WORD},
     {"oom|out-of-memory", MESSAGE_DRIVER, "", message_how_unknown, FORM_FAILS | FORM_WORD},
+    {"jobwaskilled|jobgotkilled|processwaskilled|processgotkilled|processiskilled|itgetskilled|"
+     "itgotkilled|itwaskilled|getskilled|gotkilled|scriptwaskilled|"
+     "trainingwaskilled|processeswerekilled",
+     MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
     {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
      FORM_HOST | FORM_LIKELY | FORM_LINE},
 };
@@ -484,7 +504,8 @@ static bool is_failure(const struct message_text *text, const struct message_for
 {
     static const char others[] =
         "access|memcpy|memset|invalidargument|.reducing|resource|rpcerror|nodesare|numberofdev|/"
-        "alloc|com/gpu|driverversion|kubernetes|capabledevice|%ofsystem|%offreesystem";
+        "alloc|com/gpu|driverversion|kubernetes|capabledevice|%ofsystem|%offreesystem|releas|"
+        "can'tfree|cannotfree|unabletofree";
     size_t before = fails_reach(form), after = before * 3 / 2;
     size_t from = at > before ? at - before : 0, to = at + after;
     char last = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
@@ -586,7 +607,8 @@ static bool is_said(const struct message_text *text, const struct message_form *
             return false;
     if (form->framework == MESSAGE_TRITON_SERVER && message_text_has(text, "isinsufficientforcuda"))
         return false;
-    if (message_claim_is_code(text, at) || message_text_other_reason(text, at + length) ||
+    if (message_claim_is_code(text, at) || message_claim_is_defined(text, at + length) ||
+        message_text_other_reason(text, at + length) ||
         (form->how == message_how_unknown && names_other_error(text, at, at + 4 * NEAR_CHARACTERS)))
         return false;
     bool code = memchr(text->chars + at, '_', length) != NULL; /* the name of an error */
@@ -647,12 +669,15 @@ static bool is_question(const struct message_text *text, const struct message_fo
            !(programs && memchr(text->gaps + at + 1, MESSAGE_GAP_LINE, end - at));
 }
 
-/* `asked`: questions are passed over, and it is set; NULL: they count. */
+/* `asked`: questions, and failures after which the program tried again, are passed over, and it is
+ * set; NULL: they count. */
 static bool read_words(const struct message_text *text, const struct message_form *form,
                        const char *words, bool *asked, struct message *self)
 {
     size_t first = find_said(text, form, words, 0);
-    while (asked && first != MESSAGE_NOWHERE && is_question(text, form, first)) {
+    while (asked && first != MESSAGE_NOWHERE &&
+           (is_question(text, form, first) ||
+            (!(form->flags & FORM_HOST) && message_claim_is_survived(text, first)))) {
         *asked = true;
         first = find_said(text, form, words, first + 1);
     }

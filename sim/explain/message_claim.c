@@ -14,13 +14,17 @@ static bool is_letter(char c)
 bool message_claim_is_feared(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {
-        "notrun",      "neverrun",  "yourun",    "mayrun", "canrun",   "mightrun",
-        "couldrun",    "wouldrun",  "willrun",   "avoid",  "avoiding", "prevent",
-        "preventing",  "if",        "unless",    "incase", "incaseof", "whena",
-        "ratherthana", "insteadof", "isnot",     "nota",   "isn't",    "wasnot",
-        "wasn't",      "thereisno", "willnotbe", "canbe",  "couldbe",  "when"};
-    static const char *const between[] = {"outof", "cuda",  "gpu", "device", "plain",
-                                          "real",  "video", "the", "an",     "any"};
+        "notrun",      "neverrun",  "yourun",     "mayrun",   "canrun",     "mightrun",
+        "couldrun",    "wouldrun",  "willrun",    "avoid",    "avoiding",   "prevent",
+        "preventing",  "if",        "unless",     "incase",   "incaseof",   "whena",
+        "ratherthana", "insteadof", "isnot",      "nota",     "isn't",      "wasnot",
+        "wasn't",      "thereisno", "willnotbe",  "canbe",    "couldbe",    "when",
+        "wouldcause",  "cancause",  "couldcause", "maycause", "mightcause", "notdueto",
+        "notcausedby", "arenot",    "therewasno", "hadno",    "gotno",      "getno",
+        "without",     "neverruns", "neverran",   "n'trun",   "werenot"};
+    static const char *const between[] = {"outof", "cuda",   "gpu",  "device", "plain",
+                                          "real",  "video",  "the",  "an",     "any",
+                                          "dueto", "killed", "being"};
     for (size_t i = 0; i < sizeof between / sizeof *between; i++)
         at -= message_text_ends(text, between[i], at) ? strlen(between[i]) : 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -49,6 +53,28 @@ bool message_claim_is_code(const struct message_text *text, size_t at)
                 return true;
     }
     return false;
+}
+
+bool message_claim_is_defined(const struct message_text *text, size_t end)
+{
+    static const char *const words[] = {"means", "usuallymeans", "wouldmean", "iswhat"};
+    end += text->chars[end] == '"' || text->chars[end] == '\'';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(text->chars + end, words[i], strlen(words[i])) == 0)
+            return true;
+    return false;
+}
+
+bool message_claim_is_survived(const struct message_text *text, size_t at)
+{
+    static const char words[] = ",trying|,retrying|,skipping|,reducing|,fallingback|,halving|"
+                                ";trying|;retrying|;skipping|;fallingback|.retrying|.trying|"
+                                ".skipping|batchskipped|willretry";
+    size_t end = at;
+    while (end < text->count && end - at < NEAR_CHARACTERS &&
+           (end == at || text->gaps[end] != MESSAGE_GAP_LINE))
+        end++;
+    return message_text_any(text, words, at, end);
 }
 
 bool message_claim_denies_card(const struct message_text *text)

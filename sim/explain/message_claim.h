@@ -11,6 +11,12 @@ bool message_claim_is_feared(const struct message_text *text, size_t at);
 /* Whether a command or a call stands before the words in their line: grep -i "oom-kill". */
 bool message_claim_is_code(const struct message_text *text, size_t at);
 
+/* Whether the words that end at `end` are explained: "OOMKilled" means that .. */
+bool message_claim_is_defined(const struct message_text *text, size_t end);
+
+/* Whether the program tried again after it, as the rest of the line says. */
+bool message_claim_is_survived(const struct message_text *text, size_t at);
+
 /* Whether the text says that it was not a card's memory. */
 bool message_claim_denies_card(const struct message_text *text);
 

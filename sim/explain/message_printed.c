@@ -168,6 +168,8 @@ static void read_label(const struct message_text *text, size_t at, const struct 
     struct message_figure figure, peak;
     enum message_figure_name name = label->figure;
     bool highest = false;
+    if (message_text_ends(text, "not", at) || message_text_ends(text, "un", at))
+        return; /* "not reserved", "unallocated" */
     size_t end = at + strlen(label->words);
     size_t before = at;
     static const char *const devices[] = {"gpu", "cuda", "memory"};
