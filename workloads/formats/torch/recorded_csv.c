@@ -154,6 +154,12 @@ static enum ar_status parse_number(const char *field, const char *column, uint64
     return ar_error_prefix(error, ar_count_parse(field, out, error), "%s", column);
 }
 
+/* Whether the address and the size of a row are those of a block or a segment. */
+static bool is_place(const struct row *row)
+{
+    return row->action < OOM;
+}
+
 static enum ar_status parse_row(char *line, struct row *row, struct ar_error *error)
 {
     enum { COLUMNS = 5 };
@@ -180,6 +186,11 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
     }
     if (count > COLUMNS)
         return ar_invalid(error, "there are more than five columns");
+    if (is_place(row) && row->size > UINT64_MAX - row->address)
+        return ar_invalid(error,
+                          "address %" PRIu64 " and size %" PRIu64 " come to 2^64 or more: no "
+                          "memory is there",
+                          row->address, row->size);
     return AR_OK;
 }
 
