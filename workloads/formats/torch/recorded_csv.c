@@ -5,7 +5,9 @@
  *    among the allocator's rows. A kernel has the profiler's stream; the .json maps it back, or it
  *    gets an ordinal of its own.
  * 2. A free that is completed in the next row of the allocator is one `f` at the free request; else
- *    it is `r` there and `f` at the completion.
+ *    it is `r` there and `f` at the completion. If all completions come so and a block is pending
+ *    at the end, all frees are `r` and `f`: of `f` beside an `r` without a completion one would
+ *    read that this block is completed, too.
  * 3. A request that failed (oom) is `a`, or `p` if requests follow it (the program continued), a
  *    note, and an `r`: nothing of it remains.
  * 4. Blocks that are freed without a request were there before the recording began: they come
@@ -209,6 +211,20 @@ static void note_at_once(struct conversion *c, size_t *before)
         last->address == row->address)
         row->at_once = last->at_once = true;
     *before = c->count - 1;
+}
+
+/* No free is joined with its completion if all would be, and a block is pending at the end. */
+static void split_frees(struct conversion *c)
+{
+    bool joined = false, apart = false, pending = false;
+    for (size_t i = 0; i < c->count; i++) {
+        const struct row *row = &c->rows[i];
+        joined |= row->at_once;
+        apart |= row->action == FREE_COMPLETED && !row->at_once;
+        pending |= row->action == FREE_REQUESTED && !row->at_once;
+    }
+    for (size_t i = 0; joined && pending && !apart && i < c->count; i++)
+        c->rows[i].at_once = false;
 }
 
 /* The first line: the names of the columns. */
@@ -686,6 +702,7 @@ static enum ar_status read_csv(struct format_reading *reading, struct ar_error *
     AR_THEN(status, read_rows(&c, error));
     if (!status && !c.count)
         status = ar_error_set(error, AR_FORMAT, "%s: the recording holds no rows", path);
+    split_frees(&c);
     AR_THEN(status, format_start(reading, error));
     AR_THEN(status, convert(&c, error));
     AR_THEN(status, sidecar_stats_read(path, &reading->stats, error));

@@ -4,7 +4,9 @@
  *    the common pool is 0. Streams of other devices are streams of their own.
  * 2. The state at the start comes first, as FORMAT.md says: segments, blocks, then the requests of
  *    the blocks in use, with initial=yes, and a free request for those that are pending.
- * 3. A free that is completed in the next entry of its device is one `f`; else `r`, later `f`.
+ * 3. A free that is completed in the next entry of its device is one `f`; else `r`, later `f`. If
+ *    all completions come so and a block is pending at the end, all frees are `r` and `f`: of `f`
+ *    beside an `r` without a completion one would read that this block is completed, too.
  * 4. A block at an address where one is in use: the free in between is missing, and inserted. A
  *    free of an address that is not in use is omitted.
  * 5. Several devices are merged by time; without times, they follow each other. The cache of pinned
@@ -34,6 +36,7 @@ struct conversion {
     struct format_reading *reading;
     uint64_t next_id, begun_us, now_us, events;
     bool timed;            /* a time was written */
+    bool apart;            /* no free is joined with its completion */
     struct ar_map *blocks; /* by world: address -> 2 * id, + 1 if its free was requested */
     uint32_t *streams;     /* ordinal + 1 by device and index */
     uint32_t stream_count;
@@ -220,12 +223,36 @@ static enum ar_status append_alloc(struct conversion *c, const struct snapshot_r
 }
 
 /* Whether this free is requested in one entry of its device and completed in the next. */
-static bool is_joined(const struct conversion *c, size_t at, const struct snapshot_record *record)
+static bool is_at_once(const struct conversion *c, size_t at, const struct snapshot_record *record)
 {
     bool completed = record->action == SNAPSHOT_FREE_COMPLETED;
     const struct snapshot_record *other = completed ? record_at(c, at - 1) : record_at(c, at + 1);
     return other && other->address == record->address &&
            other->action == (completed ? SNAPSHOT_FREE_REQUESTED : SNAPSHOT_FREE_COMPLETED);
+}
+
+static bool is_joined(const struct conversion *c, size_t at, const struct snapshot_record *record)
+{
+    return !c->apart && is_at_once(c, at, record);
+}
+
+/* Whether all completions come at once, and a block is pending at the end. */
+static bool must_split(struct conversion *c)
+{
+    bool pending = false, completed = false;
+    for (c->world = c->worlds; c->world < c->worlds + c->world_count; c->world++) {
+        for (size_t i = 0; i < c->world->event_count; i++) {
+            const struct snapshot_record *record = record_at(c, i);
+            if (!record || record->action != SNAPSHOT_FREE_COMPLETED)
+                continue;
+            completed = true;
+            if (!is_at_once(c, i, record))
+                return false;
+        }
+        for (size_t i = 0; c->world->event_count && i < c->world->final_place_count; i++)
+            pending |= c->world->final_places[i].state == SNAPSHOT_PENDING;
+    }
+    return completed && pending;
 }
 
 static enum ar_status append_free(struct conversion *c, size_t at,
@@ -235,7 +262,7 @@ static enum ar_status append_free(struct conversion *c, size_t at,
     bool completed = record->action == SNAPSHOT_FREE_COMPLETED;
     bool joined = is_joined(c, at, record);
     if (!ar_map_get(blocks_of(c), record->address, &value) || (!completed && value % 2)) {
-        c->reading->report->double_frees += !(completed && joined);
+        c->reading->report->double_frees += !(completed && is_at_once(c, at, record));
         return AR_OK;
     }
     struct trace_event event = {.kind = TRACE_FREE_COMPLETED, .id = value / 2};
@@ -610,6 +637,7 @@ enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world 
     c->blocks = calloc(count + 1, sizeof *c->blocks);
     if (!c->streams || !c->blocks)
         status = format_no_memory(error);
+    c->apart = must_split(c);
     c->world = worlds;
     if (!status)
         (void)stream_ordinal(c, 0);
