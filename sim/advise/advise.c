@@ -673,11 +673,32 @@ static enum ar_status run_round(struct advising *self,
                      self, error);
 }
 
+/* Settings of the recording that its own policy refuses are bad input: what then fits says nothing
+ * about the program. */
+static enum ar_status check_given(const struct advising *self, struct ar_error *error)
+{
+    for (size_t i = 0; i < self->out->tried; i++) {
+        const struct advise_row *row = &self->out->rows[i];
+        struct trial trial;
+        if (!row->candidate.given || row->alone.begun || row->alone.full)
+            continue;
+        /* The trace as it is has the numbers of events that a person finds in the file. */
+        struct trial_setup plain = self->setup;
+        plain.timed = plain.timeless = NULL;
+        AR_TRY(
+            trial_run(&plain, self->config->source, row->candidate.spec, 0, false, &trial, error));
+        return ar_invalid(error, "the recorded settings cannot be: %s",
+                          trial.begun ? row->alone.why : trial.why);
+    }
+    return AR_OK;
+}
+
 /* All candidates at the capacity in question, then the needs of single settings, then those of
  * pairs, which depend on their halves. */
 static enum ar_status run_rounds(struct advising *self, struct ar_error *error)
 {
     AR_TRY(run_round(self, try_at, error));
+    AR_TRY(check_given(self, error));
     AR_TRY(check_all(self, error));
     for (size_t i = 0; i < self->out->tried; i++) {
         const struct advise_row *row = &self->out->rows[i];

@@ -216,6 +216,9 @@ if long what_if_is_exact_for_the_same_requests what_if_counts_other_requests wha
     grep '^|' results/what-if.md >"$tmp/page"
     check the_published_table_is_true cmp "$tmp/table" "$tmp/page"
 fi
+printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,512\n!,alloc,2097152\nf,0\n' | tee "$tmp/a|b.c|d.trace" >"$tmp/a|b.e.trace"
+run advise --what-if "$tmp/a|b.c|d.trace" "$tmp/a|b.e.trace"
+check a_bar_stays_in_its_cell grep -qF '| `a\|b` | c\|d | e | ' "$out"
 refuses what_if_of_one 2 'no two traces are of one program' advise --what-if "$tape"
 refuses what_if_at_a_capacity 2 'takes the recorded capacities' advise --what-if "$tape" --capacity 1G
 
@@ -247,6 +250,11 @@ check too_little_room says '^It leaves .* less than the uncertainty of this esti
 check nothing_has_to_be_set not says '^To set:'
 run advise "$tmp/small.trace" --capacity 80MiB
 check enough_room not says '^It leaves'
+# Settings that the recorded allocator refuses are bad input, in its first lines or later.
+printf '# allocrig-trace 1\n# recorder: torch 2.11.0\n# conf: max_split_size_mb:1\na,0,512\nf,0\n' >"$tmp/conf.trace"
+printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,512\nm,step\nf,0\na,1,0\n!,limit,many\nm,step\n' >"$tmp/note.trace"
+refuses settings_that_cannot_be 2 'the recorded settings cannot be: .*conf "max_split_size_mb:1"' advise "$tmp/conf.trace"
+refuses a_note_that_cannot_be 2 'the recorded settings cannot be: note: event 4: .*the note limit,many' advise "$tmp/note.trace"
 refuses a_rank_twice 2 'small.trace is named twice' advise "$tmp/small.trace" "$tmp/small.trace"
 refuses a_rank_twice_by_another_path 2 'small.trace is named twice' advise "$tmp/small.trace" "$tmp/./small.trace"
 refuses a_policy_that_is_not_there 2 'there is no policy "nothere"' advise "$tmp/small.trace" -p nothere
