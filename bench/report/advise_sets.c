@@ -250,8 +250,13 @@ void whatif_page_line(FILE *stream, const struct whatif_line *line)
     const struct whatif *whatif = line->whatif;
     const struct trial *predicted = &whatif->predicted;
     const char *as_predicted = predicted->begun && predicted->passed ? "yes" : "no";
-    fprintf(stream, "| `%s` | %s | %s | %" PRIu64 " | %" PRIu64 " | ", line->program, line->from,
-            line->to, whatif->requests_from, whatif->only_from + whatif->only_to);
+    const char *const texts[] = {"| `", line->program, "` | ", line->from, " | ", line->to};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2) {
+        fputs(texts[i], stream);
+        markdown_text(stream, texts[i + 1]);
+    }
+    fprintf(stream, " | %" PRIu64 " | %" PRIu64 " | ", whatif->requests_from,
+            whatif->only_from + whatif->only_to);
     if (predicted->begun)
         fprintf(stream, "%" PRIu64 " | ", predicted->peak_reserved_bytes);
     else

@@ -9,6 +9,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/report/data_writer.h"
+#include "bench/report/table.h"
 #include "bench/statistics/statistics.h"
 
 #define COLUMNS_MOST     256
@@ -513,6 +514,15 @@ static void put_cells_header(FILE *stream, bool repeated)
             repeated ? " runs |" : "", repeated ? " ---: |" : "");
 }
 
+static void put_names(FILE *stream, const struct model_cell *cell)
+{
+    fputs("| ", stream);
+    markdown_text(stream, cell->card.workload);
+    fputs(" | `", stream);
+    markdown_text(stream, cell->card.policy);
+    fputs("` |", stream);
+}
+
 static void put_cells(FILE *stream, const struct model_cell *cells, size_t count, bool repeated)
 {
     put_cells_header(stream, repeated);
@@ -520,7 +530,7 @@ static void put_cells(FILE *stream, const struct model_cell *cells, size_t count
         const struct model_cell *cell = &cells[i];
         double card = step_of(&cell->card);
         double sim = step_of(&cell->sim);
-        fprintf(stream, "| %s | `%s` |", cell->card.workload, cell->card.policy);
+        put_names(stream, cell);
         if (repeated)
             fprintf(stream, " %zu", runs_of(cell));
         if (repeated && runs_of(cell) < cell->runs)
@@ -592,7 +602,9 @@ static void put_ranks(FILE *stream, const struct model_cell *cells, size_t count
             sim[policies++] = cells[end].sim.slowdown;
         }
         double rho = model_rank_correlation(card, sim, policies);
-        fprintf(stream, "| %s | %zu |", cells[begin].card.workload, policies);
+        fputs("| ", stream);
+        markdown_text(stream, cells[begin].card.workload);
+        fprintf(stream, " | %zu |", policies);
         if (isnan(rho))
             fputs(" - |\n", stream);
         else
@@ -612,9 +624,10 @@ static void put_large(FILE *stream, const struct model_cell *cells, size_t count
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < cells[i].large_count; j++) {
             const struct model_large *large = &cells[i].large[j];
-            fprintf(stream, "| %s | `%s` | %" PRIu64 " | %s%s | %s |", cells[i].card.workload,
-                    cells[i].card.policy, large->card.event, ar_device_call_name(large->card.call),
-                    large->card.refused ? ", refused" : "", AR_SIZE(large->card.bytes));
+            put_names(stream, &cells[i]);
+            fprintf(stream, " %" PRIu64 " | %s%s | %s |", large->card.event,
+                    ar_device_call_name(large->card.call), large->card.refused ? ", refused" : "",
+                    AR_SIZE(large->card.bytes));
             put_ms(stream, (double)large->card.ns);
             put_ms(stream, (double)large->sim.ns);
             fputc('\n', stream);

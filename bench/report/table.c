@@ -394,12 +394,13 @@ static void markdown_titles(const struct table *self, FILE *stream)
     fputs("|\n", stream);
 }
 
-static void markdown_cell(FILE *stream, const char *text)
+void markdown_text(FILE *stream, const char *text)
 {
-    fputs("| ", stream);
     for (; *text; text++)
-        fprintf(stream, *text == '|' ? "\\%c" : "%c", *text);
-    fputc(' ', stream);
+        if (*text == '|')
+            fputs("\\|", stream);
+        else
+            fputc(*text == '\n' || *text == '\r' ? ' ' : *text, stream);
 }
 
 static void print_markdown(const struct table *self, FILE *stream)
@@ -415,8 +416,11 @@ static void print_markdown(const struct table *self, FILE *stream)
         if (!titles)
             markdown_titles(self, stream);
         titles = true;
-        for (size_t j = 0; j < self->column_count; j++)
-            markdown_cell(stream, j < row->cell_count ? row->cells[j] : "");
+        for (size_t j = 0; j < self->column_count; j++) {
+            fputs("| ", stream);
+            markdown_text(stream, j < row->cell_count ? row->cells[j] : "");
+            fputc(' ', stream);
+        }
         fputs("|\n", stream);
     }
 }

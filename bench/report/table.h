@@ -77,5 +77,8 @@ enum ar_status table_print(const struct table *self, FILE *stream, enum table_fo
 enum ar_status table_end(struct table *self, FILE *stream, enum table_form form,
                          struct ar_error *error);
 
+/* Writes a text so that it stays in its cell of a Markdown table. */
+void markdown_text(FILE *stream, const char *text);
+
 /* Writes a text so that LaTeX sets it as it is. */
 void latex_text(FILE *stream, const char *text);

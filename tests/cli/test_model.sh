@@ -100,6 +100,13 @@ for value in nan -1 1e999 12x; do
     cmp -s "$tmp/first/$cell/card.csv" "$tmp/odd/$cell/card.csv" && echo "nothing is odd: $value" && value=same
     refuses "odd_time_$value" 2 'card.csv:2: slowdown, steady_step_ns and device_time_ns are numbers from 0' model "$tmp/odd"
 done
+# A bar in a name stays in its cell.
+made barred $cell card 'torch:x=a|b' 1.1 1000000 9000000
+made barred $cell sim 'torch:x=a|b' 1.1 1000000 9000000
+sed -i 's/,embedding,/,em|bed,/' "$tmp/barred/$cell"/*.csv
+for place in card sim; do echo 2,alloc,1073741824,9000000,0,0 >>"$tmp/barred/$cell/$place.calls"; done
+model barred
+check a_bar_stays_in_its_cell [ "$(grep -cF '| em\|bed | `torch:x=a\|b` | ' "$out") $(grep -cF '| em\|bed | 1 |' "$out")" = '2 1' ]
 rm "$tmp/second/$cell/card.calls"
 refuses half_a_repetition 2 'second/.*card.calls: cannot be read' model "$tmp/first" "$tmp/second"
 finish
