@@ -8,18 +8,26 @@ bool change_is_share(const char *unit, double old, double new)
     return strcmp(unit, "ratio") == 0 && old >= 0 && old <= 1 && new >= 0 && new <= 1;
 }
 
+const struct change_headline change_headlines[] = {{"outcome", CHANGE_OUTCOME},
+                                                   {"peak_physical_bytes", CHANGE_MEMORY},
+                                                   {"peak_reserved_bytes", CHANGE_MEMORY},
+                                                   {"slowdown", CHANGE_TIME},
+                                                   {"instructions", CHANGE_OTHER},
+                                                   {NULL, CHANGE_OTHER}};
+
+const struct change_headline *change_headline(const char *figure)
+{
+    for (const struct change_headline *line = change_headlines; line->figure; line++)
+        if (strcmp(line->figure, figure) == 0)
+            return line;
+    return NULL;
+}
+
 enum change_place change_place(const char *figure, bool is_share)
 {
-    static const struct {
-        const char *figure;
-        enum change_place place;
-    } known[] = {{"outcome", CHANGE_OUTCOME},
-                 {"peak_physical_bytes", CHANGE_MEMORY},
-                 {"peak_reserved_bytes", CHANGE_MEMORY},
-                 {"slowdown", CHANGE_TIME}};
-    for (size_t i = 0; i < AR_COUNT(known); i++)
-        if (strcmp(known[i].figure, figure) == 0)
-            return known[i].place;
+    const struct change_headline *line = change_headline(figure);
+    if (line)
+        return line->place;
     return is_share ? CHANGE_SHARE : CHANGE_OTHER;
 }
 

@@ -24,6 +24,16 @@
  * a whole, such as fragmentation. */
 enum change_place { CHANGE_OUTCOME, CHANGE_MEMORY, CHANGE_TIME, CHANGE_OTHER, CHANGE_SHARE };
 
+/* The figures that a comparison tells first, in this order; the last one has no name. */
+struct change_headline {
+    const char *figure;
+    enum change_place place;
+};
+extern const struct change_headline change_headlines[];
+
+/* NULL: the figure is none of them. */
+const struct change_headline *change_headline(const char *figure);
+
 /* Whether both values are parts of a whole. Their change is a difference, in percentage points:
  * from 2e-7 to 2e-6 is next to nothing, and 800 % more. */
 bool change_is_share(const char *unit, double old, double new);

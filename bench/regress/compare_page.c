@@ -115,21 +115,10 @@ static enum ar_status print_rows(const struct verdicts *verdicts, bool all, FILE
 
 /* ---- a line for each policy ---- */
 
-static const char *const headlines[] = {"outcome", "peak_physical_bytes", "peak_reserved_bytes",
-                                        "slowdown", "instructions"};
-
 /* Whether it says which of the two is better. */
 static bool is_directed(const struct verdict_row *row)
 {
     return row->verdict == VERDICT_WORSE || row->verdict == VERDICT_BETTER;
-}
-
-static bool is_headline(const char *figure)
-{
-    for (size_t i = 0; i < AR_COUNT(headlines); i++)
-        if (strcmp(headlines[i], figure) == 0)
-            return true;
-    return false;
 }
 
 /* Adds "FIGURE 2 worse (embedding +1.3 % and others), 1 better (tape -4 %)" of a policy; NULL: of
@@ -145,7 +134,7 @@ static void add_changes(char *line, size_t room, const struct verdicts *verdicts
         for (size_t i = 0; i < verdicts->count; i++) {
             const struct verdict_row *row = &verdicts->rows[i];
             if (row->verdict != order[v] || strcmp(row->policy, policy) != 0 ||
-                (figure ? strcmp(row->figure, figure) != 0 : is_headline(row->figure)))
+                (figure ? strcmp(row->figure, figure) != 0 : change_headline(row->figure) != NULL))
                 continue;
             count++;
             most = most && most->change >= row->change ? most : row;
@@ -190,8 +179,8 @@ static void print_policies(const struct verdicts *verdicts, bool all, FILE *stre
             continue;
         if (count++ >= POLICIES_TOLD && !all)
             continue;
-        for (size_t j = 0; j < AR_COUNT(headlines); j++)
-            add_changes(line, sizeof line, verdicts, policy, headlines[j]);
+        for (const struct change_headline *at = change_headlines; at->figure; at++)
+            add_changes(line, sizeof line, verdicts, policy, at->figure);
         if (!line[0])
             text_add(line, sizeof line, "outcome, memory, slowdown and instructions the same");
         add_changes(line, sizeof line, verdicts, policy, NULL);

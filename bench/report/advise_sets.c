@@ -251,7 +251,7 @@ void whatif_page_line(FILE *stream, const struct whatif_line *line)
     const struct trial *predicted = &whatif->predicted;
     const char *as_predicted = predicted->begun && predicted->passed ? "yes" : "no";
     const char *const texts[] = {"| `", line->program, "` | ", line->from, " | ", line->to};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2) {
+    for (size_t i = 0; i < AR_COUNT(texts); i += 2) {
         fputs(texts[i], stream);
         markdown_text(stream, texts[i + 1]);
     }
