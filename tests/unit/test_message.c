@@ -702,6 +702,8 @@ TEST(the_largest_buffer_of_a_program_and_its_line)
     check_buffer(PROGRAM "source_file=\"/home/A/My_Train.py\" source_line=41\nBuffer 2:",
                  "My_Train.py:41");
     check_buffer(PROGRAM "source_file=\\\"a/b.py\\\" source_line=7", "b.py:7");
+    check_buffer(PROGRAM "source_file=\"b.py\"       source_line=7", "b.py:7");
+    check_buffer(PROGRAM "source_file=\"b.py\"        source_line=7", ""); /* of another file */
     check_buffer(PROGRAM "source_file=\"b.py\" source_line=", "");
     check_buffer(PROGRAM "source_file=\"b.py", "");
     check_buffer(PROGRAM "source_file=", "");
