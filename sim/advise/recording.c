@@ -127,19 +127,14 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
     struct copying self = {.source = source, .releases = releases, .count = count, .out = out};
     struct trace_cursor cursor = {.source = source};
     *out = (struct prepared){.releases = releases, .release_count = count};
-    enum ar_status status = trace_rewind(source, error);
-    AR_THEN(status, find_fatal_probe(source, &self.fatal_probe, error));
-    if (status)
-        return status;
+    enum ar_status status = AR_OK;
+    AR_TRY(trace_rewind(source, error));
+    AR_TRY(find_fatal_probe(source, &self.fatal_probe, error));
     self.memory = trace_memory_create(&source->info);
     AR_TRY_MEMORY(self.memory, error, "a trace");
     for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         status = copy_one(&self, event, error);
-    if (status) {
-        trace_memory_discard(self.memory);
-        return status;
-    }
-    return trace_memory_open(self.memory, &out->trace, error);
+    return trace_memory_finish(self.memory, status, &out->trace, error);
 }
 
 uint64_t prepared_event(const struct prepared *self, uint64_t event)
@@ -402,10 +397,7 @@ static enum ar_status copy(struct trace_source *trace, const struct found *found
         }
         status = trace_memory_take(memory, trace, &event, error);
     }
-    if (!status)
-        return trace_memory_open(memory, out, error);
-    trace_memory_discard(memory);
-    return status;
+    return trace_memory_finish(memory, status, out, error);
 }
 
 enum ar_status tries_find(struct trace_source *trace, struct tries *out, struct ar_error *error)

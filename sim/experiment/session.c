@@ -250,12 +250,7 @@ enum ar_status session_write_down(const struct experiment *experiment, struct tr
     AR_TRY(trace_rewind(inner, error));
     writer.memory = trace_memory_create(&inner->info);
     AR_TRY_MEMORY(writer.memory, error, "a trace");
-    enum ar_status status = play(experiment, &writer.base, error);
-    if (status != AR_OK) {
-        trace_memory_discard(writer.memory);
-        return status;
-    }
-    return trace_memory_open(writer.memory, out, error);
+    return trace_memory_finish(writer.memory, play(experiment, &writer.base, error), out, error);
 }
 
 enum ar_status session_trace(const struct experiment *experiment, bool settle,

@@ -108,11 +108,7 @@ static enum ar_status make_candidate(struct search *s, struct trace_source **out
         if (s->items[i].state == KEPT)
             status = append_item(s, memory, &s->items[i], &next_id, &recorded, error);
     ar_map_close(&recorded);
-    if (status) {
-        trace_memory_discard(memory);
-        return status;
-    }
-    return trace_memory_open(memory, out, error);
+    return trace_memory_finish(memory, status, out, error);
 }
 
 /* Whether the kept events show the condition. */

@@ -163,10 +163,7 @@ static enum ar_status read_with(const struct format_reader *reader, struct trace
     enum ar_status status =
         reading.report ? reader->read(&reading, error) : format_no_memory(error);
     trace_input_close(input);
-    if (status)
-        trace_memory_discard(reading.memory);
-    else
-        status = trace_memory_open(reading.memory, &source, error);
+    status = trace_memory_finish(reading.memory, status, &source, error);
     if (status) {
         trace_stats_close(&reading.stats);
         free(reading.report);

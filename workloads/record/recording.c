@@ -558,9 +558,5 @@ enum ar_status recording_make(const struct spools *spools, const char *name, boo
         status = make_all(&m);
     }
     close_handles(&m);
-    if (status) {
-        trace_memory_discard(m.memory);
-        return status;
-    }
-    return trace_memory_open(m.memory, out, error);
+    return trace_memory_finish(m.memory, status, out, error);
 }

@@ -176,9 +176,5 @@ enum ar_status trace_memory_copy(struct trace_source *source, struct trace_sourc
     enum ar_status status = AR_OK;
     while ((event = trace_read(&cursor, &status, error)) != NULL)
         status = trace_memory_take(memory, source, event, error);
-    if (status) {
-        trace_memory_discard(memory);
-        return status;
-    }
-    return trace_memory_open(memory, out, error);
+    return trace_memory_finish(memory, status, out, error);
 }

@@ -45,6 +45,15 @@ void trace_memory_discard(struct trace_memory *memory);
  * frees it. */
 enum ar_status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
                                  struct ar_error *error);
+/* The same if all events were appended, else discards the memory and returns their status. */
+static inline enum ar_status trace_memory_finish(struct trace_memory *memory, enum ar_status status,
+                                                 struct trace_source **out, struct ar_error *error)
+{
+    if (status == AR_OK)
+        return trace_memory_open(memory, out, error);
+    trace_memory_discard(memory);
+    return status;
+}
 
 /* Whether a source gives events from memory, without reading or making them. */
 bool trace_in_memory(const struct trace_source *source);

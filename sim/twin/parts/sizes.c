@@ -181,8 +181,5 @@ enum ar_status plan_open(const struct plan *plan, struct trace_source **out, str
     }
     free(self.activations);
     free(self.gradients);
-    if (self.status == AR_OK)
-        return trace_memory_open(self.memory, out, error);
-    trace_memory_discard(self.memory);
-    return self.status;
+    return trace_memory_finish(self.memory, self.status, out, error);
 }
