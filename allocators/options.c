@@ -237,9 +237,8 @@ enum ar_status ar_options_read(const struct ar_option *table, const struct ar_sp
     for (const struct ar_option *option = table; option && option->name; option++) {
         if (!option->default_text)
             continue;
-        enum ar_status status = read_value(option, option->default_text, values, error);
-        if (status)
-            return ar_error_prefix(error, status, "%s, default of option %s", owner, option->name);
+        AR_TRY(ar_error_prefix(error, read_value(option, option->default_text, values, error),
+                               "%s, default of option %s", owner, option->name));
     }
     for (size_t i = 0; i < link->pair_count; i++) {
         const struct ar_spec_pair *pair = &link->pairs[i];

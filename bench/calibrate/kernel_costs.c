@@ -621,7 +621,7 @@ static enum ar_status replay(struct program *self, struct ar_error *error)
 {
     struct ar_host host = {0};
     struct ar_policy_context context = {.backing = self->meter->backing, .host = &host};
-    struct ar_spec torch;
+    AR_CLOSED(ar_spec_close) struct ar_spec torch = {0};
     struct replay_config config = {
         .device = self->meter->device,
         .source = &self->base,
@@ -638,7 +638,6 @@ static enum ar_status replay(struct program *self, struct ar_error *error)
     }
     meter_sync(self->meter);
     ar_policy_destroy(config.policy);
-    ar_spec_close(&torch);
     return status;
 }
 

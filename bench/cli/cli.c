@@ -211,7 +211,7 @@ static enum ar_status take_bytes(uint64_t *place, const char *name, const char *
     enum ar_status status = ar_size_parse(value, place, error);
     if (!status && !*place)
         status = ar_invalid(error, "0 bytes are not possible");
-    return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
+    return ar_error_prefix(error, status, "--%s", name);
 }
 
 enum ar_status cli_card_bytes(const char *name, const char *value, uint64_t *bytes,
@@ -237,8 +237,8 @@ static enum ar_status take_device(struct cli_device *place, const struct cli_opt
     if (place->gpu_given)
         return too_many(option, value, error);
     place->gpu_given = true;
-    enum ar_status status = workload_gpu_parse(value, &place->gpu, error);
-    return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
+    return ar_error_prefix(error, workload_gpu_parse(value, &place->gpu, error), "--%s",
+                           option->name);
 }
 
 static enum ar_status take_word(struct cli_words *place, const struct cli_option *option,
@@ -518,7 +518,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
     for (size_t i = 0; i < cursor.count && !status; i++)
         tell_pipe(argv[0], &cursor.named[i]);
     free(cursor.named);
-    return status ? ar_error_prefix(error, status, "%s", argv[0]) : AR_OK;
+    return ar_error_prefix(error, status, "%s", argv[0]);
 }
 
 /* ---- files of a command line ------------------------------------------------------------------

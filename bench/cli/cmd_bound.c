@@ -34,7 +34,7 @@ static enum ar_status take_granule(void *arguments, const struct cli_option *opt
     enum ar_status status = ar_size_parse(value, &self->granule_bytes, error);
     if (!status && (!ar_size_is_power_of_two(self->granule_bytes) || self->granule_bytes > AR_GIB))
         status = ar_invalid(error, "%s is no power of two up to 1 GiB", value);
-    return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
+    return ar_error_prefix(error, status, "--%s", option->name);
 }
 
 static enum ar_status take_frees(void *arguments, const struct cli_option *option,

@@ -495,8 +495,7 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
         enum ar_status status =
             workload_open_recording(self->suite.workloads.items[0], &recording, error);
         AR_THEN(status, cli_recorded_policy(recording, &self->suite, error));
-        if (status)
-            return ar_error_prefix(error, status, "capacity");
+        AR_TRY(ar_error_prefix(error, status, "capacity"));
     }
     AR_TRY(no_capacity(&self->suite.devices, error));
     AR_TRY(plan_make(&plan, &self->suite, error));

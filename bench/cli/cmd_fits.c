@@ -371,7 +371,7 @@ static enum ar_status try_value(struct arguments *self, uint64_t value,
         }
     }
     self->vary.runs++;
-    return status ? ar_error_prefix(error, status, "%s=%" PRIu64, self->vary.name, value) : AR_OK;
+    return ar_error_prefix(error, status, "%s=%" PRIu64, self->vary.name, value);
 }
 
 /* Between both ends of a bracket: where a line through their bytes meets the capacity. */

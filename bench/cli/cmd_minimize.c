@@ -74,22 +74,20 @@ static enum ar_status run(const struct arguments *self, const struct condition *
                           struct experiment *experiment, const struct trace_output_choice *format,
                           struct ar_error *error)
 {
-    struct trace_source *smallest = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL, *smallest = NULL;
     struct minimize_result result;
     const struct workload_choice choice = cli_choice(&self->device, false);
-    AR_TRY(workload_each(self->trace, &choice, take_source, &experiment->source, error));
+    AR_TRY(workload_each(self->trace, &choice, take_source, &source, error));
     enum replay_frees modes[2];
-    (void)replay_frees_choices(&experiment->source->info, experiment->frees, modes);
+    (void)replay_frees_choices(&source->info, experiment->frees, modes);
+    experiment->source = source;
     experiment->frees = modes[0];
-    enum ar_status status = minimize(experiment, condition, &smallest, &result, error);
-    if (!status && !result.shown)
-        status = ar_error_set(error, AR_NEGATIVE,
-                              "minimize: the whole trace %s does not show %s: nothing to minimize",
-                              experiment->source->info.name, self->until);
-    AR_THEN(status, report(self, smallest, &result, format, error));
-    trace_close(smallest);
-    trace_close(experiment->source);
-    return status;
+    AR_TRY(minimize(experiment, condition, &smallest, &result, error));
+    if (!result.shown)
+        return ar_error_set(error, AR_NEGATIVE,
+                            "minimize: the whole trace %s does not show %s: nothing to minimize",
+                            source->info.name, self->until);
+    return report(self, smallest, &result, format, error);
 }
 
 static enum ar_status prepare(const struct arguments *self, const struct condition *condition,
@@ -120,7 +118,7 @@ static enum ar_status prepare(const struct arguments *self, const struct conditi
 static enum ar_status check_and_run(const struct arguments *self, struct ar_error *error)
 {
     struct trace_output_choice format;
-    struct condition condition;
+    AR_CLOSED(condition_close) struct condition condition = {0};
     const char *lacks = !self->trace   ? "no trace is given"
                         : !self->until ? "no condition is given"
                         : !self->path  ? "no output file is given"
@@ -129,12 +127,9 @@ static enum ar_status check_and_run(const struct arguments *self, struct ar_erro
         return ar_invalid(error, "minimize: %s; write minimize TRACE --until COND -p SPEC -o FILE",
                           lacks);
     AR_TRY(trace_output_choose(self->path, "text", false, &format, error));
-    enum ar_status status = condition_parse(self->until, &condition, error);
-    if (status)
-        return ar_error_prefix(error, status, "minimize: --until");
-    status = prepare(self, &condition, &format, error);
-    condition_close(&condition);
-    return status;
+    AR_TRY(ar_error_prefix(error, condition_parse(self->until, &condition, error),
+                           "minimize: --until"));
+    return prepare(self, &condition, &format, error);
 }
 
 enum ar_status cmd_minimize(int argc, char **argv, struct ar_error *error)

@@ -6,7 +6,6 @@
 #include "bench/suite/suite_run.h"
 
 struct arguments {
-    struct suite suite;
     struct sweep_files files;
     const char *path, *jobs, *output;
 };
@@ -35,8 +34,9 @@ static const struct cli_page page = {
 enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.path = NULL};
+    AR_CLOSED(suite_close) struct suite suite = {0};
     struct environment environment;
-    char *journal = NULL;
+    AR_FREED char *journal = NULL;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.path)
         return ar_invalid(error, "sweep: no suite is given; write sweep SUITE.ini");
@@ -45,17 +45,12 @@ enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
     if (journal)
         self.files.journal = journal;
     self.files.suite = self.path;
-    suite_init(&self.suite);
-    enum ar_status status = suite_read(&self.suite, self.path, error);
-    if (!status && self.jobs)
-        status = suite_set(&self.suite, "jobs", self.jobs, error);
-    if (!status && self.output)
-        status = suite_set(&self.suite, "output", self.output, error);
-    if (!status) {
-        environment_capture(&environment, argc, argv, self.suite.seed);
-        status = sweep_run(&self.suite, &self.files, &environment, stdout, error);
-    }
-    suite_close(&self.suite);
-    free(journal);
-    return status;
+    suite_init(&suite);
+    AR_TRY(suite_read(&suite, self.path, error));
+    if (self.jobs)
+        AR_TRY(suite_set(&suite, "jobs", self.jobs, error));
+    if (self.output)
+        AR_TRY(suite_set(&suite, "output", self.output, error));
+    environment_capture(&environment, argc, argv, suite.seed);
+    return sweep_run(&suite, &self.files, &environment, stdout, error);
 }

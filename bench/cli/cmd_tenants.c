@@ -186,7 +186,7 @@ static enum ar_status run_replicates(struct job *self, struct ar_error *error)
         status = run_once(self, &tenants, self->results + replicate * suite->count, error);
         AR_THEN(status, report_trial(self, replicate, error));
     }
-    return status ? ar_error_prefix(error, status, "%s", self->arguments->path) : AR_OK;
+    return ar_error_prefix(error, status, "%s", self->arguments->path);
 }
 
 static enum ar_status close_csv(struct job *self, struct ar_error *error)

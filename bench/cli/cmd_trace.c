@@ -73,7 +73,7 @@ enum ar_status traced_number(void *arguments, const struct cli_option *option, c
     if (!status && !number &&
         (strcmp(option->name, "steps") == 0 || strcmp(option->name, "world") == 0))
         status = ar_invalid(error, "\"%s\" must be a whole number from 1 on", value);
-    return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
+    return ar_error_prefix(error, status, "--%s", option->name);
 }
 
 enum ar_status traced_card_find(const char *name, struct sim_profile *out, struct ar_error *error)

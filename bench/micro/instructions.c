@@ -177,8 +177,7 @@ __attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy 
     for (int i = 0; i < PAIRS; i++) {
         enum ar_status status = ar_policy_alloc(policy, &request, &block);
         AR_THEN(status, ar_policy_free(policy, &block, 0));
-        if (status != AR_OK)
-            return status;
+        AR_TRY(status);
     }
     return AR_OK;
 }
@@ -225,8 +224,7 @@ __attribute__((noinline)) static enum ar_status measured_streams(struct ar_polic
         request.stream = i * 7919u % streams;
         enum ar_status status = ar_policy_alloc(policy, &request, &block);
         AR_THEN(status, ar_policy_free(policy, &block, request.stream));
-        if (status != AR_OK)
-            return status;
+        AR_TRY(status);
     }
     return AR_OK;
 }
@@ -330,14 +328,14 @@ __attribute__((noinline)) static enum ar_status measured_size(struct ar_policy *
 static enum ar_status size(const char *spec, const char *kind, uint64_t count,
                            struct ar_error *error)
 {
-    struct rig rig;
+    AR_CLOSED(rig_close) struct rig rig = {0};
     const struct size_kind *of = size_kinds, *end = of + AR_COUNT(size_kinds);
     while (of < end && strcmp(of->name, kind) != 0)
         of++;
     if (of == end || !count)
         return ar_invalid(error, "no size \"%s\", or a count of 0", kind);
     AR_TRY(rig_open_or(&rig, spec, "sim:profile=h100,capacity=64TiB", error));
-    struct ar_policy_block *blocks = calloc(count, sizeof *blocks);
+    AR_FREED struct ar_policy_block *blocks = calloc(count, sizeof *blocks);
     enum ar_status status =
         blocks ? crowd_make(rig.policy, &of->crowd, blocks, count) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
@@ -346,8 +344,6 @@ static enum ar_status size(const char *spec, const char *kind, uint64_t count,
         (void)ar_error_set(error, status, "%s with %llu %s: %s", spec, (unsigned long long)count,
                            kind, ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
-    free(blocks);
-    rig_close(&rig);
     return status;
 }
 

@@ -232,7 +232,7 @@ static enum ar_status read_file(struct result_set *self, const char *path, struc
                          "not a result: its schema is %s; \"" RESULT_SCHEMA "\" (run --json) and "
                          "\"" INSTRUCTIONS_SCHEMA "\" (make instructions) are known",
                          schema ? schema : "not given");
-    return status ? ar_error_prefix(error, status, "%s", path) : AR_OK;
+    return ar_error_prefix(error, status, "%s", path);
 }
 
 static int is_json(const struct dirent *entry)

@@ -91,9 +91,9 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
     const char *value = NULL;
     AR_TRY(ini_split(line, &key, &value, error));
     struct waiver *waiver = waiver_of(argument, line->section);
-    enum ar_status status =
-        waiver ? set_key(waiver, key, value, error) : ar_no_memory(error, "the waivers");
-    return status ? ar_error_prefix(error, status, "%s:%u", line->path, line->number) : AR_OK;
+    return ar_error_prefix(
+        error, waiver ? set_key(waiver, key, value, error) : ar_no_memory(error, "the waivers"),
+        "%s:%u", line->path, line->number);
 }
 
 enum ar_status waivers_read(struct waivers *self, const char *path, struct ar_error *error)

@@ -357,7 +357,7 @@ static enum ar_status apply(const struct suite_axis *axis, struct suite *suite, 
     if (!status && only == LISTS)
         status = refuse_unreached(axis, &names, error);
     AR_THEN(status, multiply(axis, list_of(suite, only), only, error));
-    return status ? ar_error_prefix(error, status, "%s:%u", path, axis->line) : AR_OK;
+    return ar_error_prefix(error, status, "%s:%u", path, axis->line);
 }
 
 /* Puts the specs of every combination into the lists of the suite and empties the grid. `path` is

@@ -87,7 +87,7 @@ enum ar_status suite_add_device(struct suite *self, const char *text, struct ar_
                             self->gpu, gpu);
     self->gpu_given = true;
     self->gpu = gpu;
-    return status ? ar_error_prefix(error, status, "device") : AR_OK;
+    return ar_error_prefix(error, status, "device");
 }
 
 enum ar_status suite_put_first(struct suite *self, struct ar_error *error)
@@ -116,9 +116,7 @@ static enum ar_status set_count(uint64_t *count, const char *key, const char *va
                                 uint64_t most, struct ar_error *error)
 {
     uint64_t number = 0;
-    enum ar_status status = ar_count_parse(value, &number, error);
-    if (status)
-        return ar_error_prefix(error, status, "%s", key);
+    AR_TRY(ar_error_prefix(error, ar_count_parse(value, &number, error), "%s", key));
     if (number < least || number > most)
         return ar_invalid(error, "%s is %s; it must be between %llu and %llu", key, value,
                           (unsigned long long)least, (unsigned long long)most);
@@ -366,7 +364,7 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
             status = ar_invalid(
                 error, "there is no key \"%.60s\" in [slowdown]; did you mean \"at\"?", key);
     }
-    return status ? ar_error_prefix(error, status, "%s:%u", line->path, line->number) : AR_OK;
+    return ar_error_prefix(error, status, "%s:%u", line->path, line->number);
 }
 
 enum ar_status suite_read(struct suite *self, const char *path, struct ar_error *error)

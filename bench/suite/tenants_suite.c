@@ -73,9 +73,8 @@ static enum ar_status machine_line(const struct reading *self)
     if (suite->card_count == PROCESS_CARDS)
         return bad(self, "at most 16 cards");
     struct tenants_card *card = &suite->cards[suite->card_count];
-    enum ar_status status = ar_spec_parse(self->value, &card->device, self->error);
-    if (status != AR_OK)
-        return ar_error_prefix(self->error, status, "%s:%u", self->line->path, self->line->number);
+    AR_TRY(ar_error_prefix(self->error, ar_spec_parse(self->value, &card->device, self->error),
+                           "%s:%u", self->line->path, self->line->number));
     suite->card_count++;
     card->compute_capability = 9;
     if (strcmp(card->device.links[card->device.link_count - 1].name, "sim") != 0)

@@ -309,8 +309,7 @@ static enum ar_status pair(struct pairing *self, bool *aligned, struct ar_error 
             if (side->live.bytes > side->peak_bytes)
                 side->peak_bytes = side->live.bytes;
         }
-        if (status)
-            return status;
+        AR_TRY(status);
         *aligned = *aligned && !events[0] == !events[1] &&
                    (!events[0] ||
                     (events[0]->kind == events[1]->kind && events[0]->slot == events[1]->slot));

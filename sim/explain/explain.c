@@ -473,16 +473,15 @@ static enum ar_status try_limit(const struct experiment *experiment,
     if (out->cause != REPLAY_CAUSE_CACHE || beside_bytes >= out->capacity_bytes)
         return AR_OK;
     out->pool_limit_bytes = ar_size_round_down(out->capacity_bytes - beside_bytes, AR_MIB);
-    enum ar_status status =
-        candidates_without_limit(experiment->policy->text, policy, sizeof policy, error);
-    if (status || !out->pool_limit_bytes)
-        return status;
+    AR_TRY(candidates_without_limit(experiment->policy->text, policy, sizeof policy, error));
+    if (!out->pool_limit_bytes)
+        return AR_OK;
     snprintf(limited, sizeof limited, "%s%slimit=%" PRIu64, policy, strchr(policy, ':') ? "," : ":",
              out->pool_limit_bytes);
-    status =
-        trial_run(setup, experiment->source, limited, out->capacity_bytes, false, &trial, error);
+    AR_TRY(
+        trial_run(setup, experiment->source, limited, out->capacity_bytes, false, &trial, error));
     out->pool_limit_passes = trial.begun && trial.passed;
-    return status;
+    return AR_OK;
 }
 
 /* The baseline for the slowdowns of re-runs: a run with all of the card, as in `advise`. Without

@@ -524,16 +524,13 @@ static enum ar_status no_block_event(struct replay *run, const struct trace_even
                                      struct ar_error *error)
 {
     struct ar_device *device = run->device;
-    enum ar_status status = AR_OK;
     uint64_t ns = event->value;
     switch (event->kind) {
     case TRACE_KERNEL:
         if (run->has_kernel_ops)
             return replay_contents_kernel(run, event, error);
         if (UNLIKELY(run->asks_lengths))
-            status = replay_contents_length(run, event, &ns, error);
-        if (status != AR_OK)
-            return status;
+            AR_TRY(replay_contents_length(run, event, &ns, error));
         device->ops->kernel(device, event->stream,
                             UNLIKELY(run->verify) ? verify_kernel_ns(ns) : ns);
         return AR_OK;

@@ -87,10 +87,9 @@ static enum ar_status measure_cards(struct schedule *self, struct ar_error *erro
 {
     for (size_t i = 0; i < self->tenants->card_count; i++) {
         struct ar_device_props props;
-        enum ar_status status =
-            session_device_props(&self->tenants->cards[i].device, &props, error);
-        if (status != AR_OK)
-            return ar_error_prefix(error, status, "card %zu", i);
+        AR_TRY(ar_error_prefix(error,
+                               session_device_props(&self->tenants->cards[i].device, &props, error),
+                               "card %zu", i));
         self->cards[i] = (struct process_card){
             .total_bytes = props.total_bytes,
             .free_bytes = props.capacity_bytes,
@@ -191,9 +190,8 @@ static enum ar_status report(struct tenant *tenant, struct runner *runner, struc
 {
     struct tenant_result *result = tenant->result;
     bool had_failed = result->outcome == TENANT_FAILED;
-    enum ar_status status = runner_report(runner, result, error);
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "process %s", tenant->setup->name);
+    AR_TRY(ar_error_prefix(error, runner_report(runner, result, error), "process %s",
+                           tenant->setup->name));
     if (!had_failed && result->refused_bytes)
         result->refused_by = largest_holder(tenant->schedule, tenant, runner);
     return AR_OK;

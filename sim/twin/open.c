@@ -121,24 +121,21 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
         snprintf(card, sizeof card, "sim:profile=%s", device);
         device = card;
     }
-    enum ar_status status = ar_spec_parse(device, &run->device_spec, error);
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "machine: card");
+    AR_TRY(
+        ar_error_prefix(error, ar_spec_parse(device, &run->device_spec, error), "machine: card"));
     if (ar_spec_value(&run->device_spec, "others"))
         return ar_invalid(error, "machine: card: the option others is not for a twin; add a "
                                  "process with a [buffer NAME]");
     const char *capacity = ar_spec_value(&run->device_spec, "capacity");
-    status = session_device_props(&run->device_spec, &props, error);
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "machine: card");
+    AR_TRY(ar_error_prefix(error, session_device_props(&run->device_spec, &props, error),
+                           "machine: card"));
     snprintf(run->card_name, sizeof run->card_name, "%s", props.profile);
     uint64_t capacity_bytes = capacity ? props.capacity_bytes : props.total_bytes;
     /* What one process cannot use of the whole card is its context, if the profile is of a card
      * that was measured: it has costs of its own. Else the context has a rule. */
-    status = session_device_as(&run->device, &run->device_spec, NULL, 0, error);
+    enum ar_status status = session_device_as(&run->device, &run->device_spec, NULL, 0, error);
     AR_THEN(status, session_device_props(&run->device.spec, &props, error));
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "machine: card");
+    AR_TRY(ar_error_prefix(error, status, "machine: card"));
     if (props.total_bytes && props.capacity_bytes < props.total_bytes)
         run->context_bytes = props.total_bytes - props.capacity_bytes;
     bool measured = !props.costs_of[0];
@@ -161,9 +158,8 @@ static enum ar_status measure_card(struct twin_run *run, struct ar_error *error)
 {
     struct ar_device *device;
     uint64_t total_bytes;
-    enum ar_status status = ar_device_open(&run->device.spec, &device, error);
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "machine: card");
+    AR_TRY(
+        ar_error_prefix(error, ar_device_open(&run->device.spec, &device, error), "machine: card"));
     ar_backing_memory(device->backing, &run->usable_bytes, &total_bytes);
     ar_device_close(device);
     return AR_OK;

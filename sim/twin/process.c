@@ -129,12 +129,9 @@ static enum ar_status open_pinned(struct twin_process *self, struct ar_error *er
         return AR_OK;
     const struct ar_policy_context context = {
         .backing = &self->pinned_relay.base, .host = &self->pinned_host, .seed = 1};
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status == AR_OK) {
-        status = registry_create(&spec, &context, &self->pinned, error);
-        ar_spec_close(&spec);
-    }
+    AR_THEN(status, registry_create(&spec, &context, &self->pinned, error));
     return ar_error_prefix(error, status, "process %s: pinned", self->setup->name);
 }
 
@@ -160,18 +157,14 @@ static enum ar_status open_policy(struct twin_process *self, struct ar_error *er
     const char *text = self->setup->policy ? self->setup->policy : "torch";
     const struct ar_policy_context context = {
         .backing = &self->regions.relay.base, .host = &self->host, .seed = 1};
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     struct ar_policy *inner = NULL;
     enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status == AR_OK) {
-        status = registry_create(&spec, &context, &inner, error);
-        const char *limit = ar_spec_value(&spec, "limit");
-        if (!limit || ar_size_parse(limit, &self->config.limit_bytes, NULL) != AR_OK)
-            self->config.limit_bytes = 0;
-        ar_spec_close(&spec);
-    }
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "process %s", self->setup->name);
+    AR_THEN(status, registry_create(&spec, &context, &inner, error));
+    AR_TRY(ar_error_prefix(error, status, "process %s", self->setup->name));
+    const char *limit = ar_spec_value(&spec, "limit");
+    if (!limit || ar_size_parse(limit, &self->config.limit_bytes, NULL) != AR_OK)
+        self->config.limit_bytes = 0;
     status = check_policy(self, inner, error);
     AR_THEN(status, watch_open(&self->watch, &self->host, inner, &self->policy, error));
     if (status != AR_OK)

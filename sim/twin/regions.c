@@ -284,10 +284,9 @@ enum ar_status twin_region_begin(struct twin_part *self, const struct twin_regio
     struct twin_process *process = settled(self);
     if (!process)
         return AR_OK;
-    uint8_t bits;
-    enum ar_status status = check_region(process, region, &bits, error);
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "part %s", self->name);
+    uint8_t bits = 0;
+    AR_TRY(
+        ar_error_prefix(error, check_region(process, region, &bits, error), "part %s", self->name));
     uint32_t pool = twin_pool(self, bits);
     return regions_begin(&process->regions, region, &process->region_pool, pool, error);
 }

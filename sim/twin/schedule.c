@@ -152,8 +152,7 @@ static enum ar_status read_phase(const struct reading *self, char *text, char *w
                       self->error, "a schedule");
         enum ar_status status = read_call(self, trim(work), &call);
         out->calls[out->call_count++] = call; /* also its arguments, to be freed */
-        if (status != AR_OK)
-            return status;
+        AR_TRY(status);
     }
     return AR_OK;
 }

@@ -341,7 +341,7 @@ static enum ar_status next(struct trace_source *source, const struct trace_event
         status = trace_check_span(&self->check, self->span, self->count, &at, error);
     else
         trace_check_finish(&self->check, &source->info);
-    return status ? ar_error_prefix(error, status, "%s", source->info.name) : AR_OK;
+    return ar_error_prefix(error, status, "%s", source->info.name);
 }
 
 /* ---- opening ---- */

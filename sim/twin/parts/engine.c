@@ -195,9 +195,10 @@ static enum ar_status read_version(struct engine *self, struct ar_error *error)
     const char *text = engine_version(self);
     if (engine_shares(self))
         return AR_OK;
-    enum ar_status status = engine_is_vllm(self) ? vllm_version_read(text, &self->vllm, error)
-                                                 : sglang_version_read(text, &self->sglang, error);
-    return status ? ar_error_prefix(error, status, "option version") : AR_OK;
+    return ar_error_prefix(error,
+                           engine_is_vllm(self) ? vllm_version_read(text, &self->vllm, error)
+                                                : sglang_version_read(text, &self->sglang, error),
+                           "option version");
 }
 
 /* An option that the other engine has. */
@@ -259,7 +260,7 @@ static enum ar_status read_drafts(struct engine *self, struct ar_error *error)
         return AR_OK;
     enum ar_status status = llm_read(values->draft_model, &self->draft, error);
     AR_THEN(status, llm_check(&self->draft, &self->rank, error));
-    return status ? ar_error_prefix(error, status, "option draft_model") : AR_OK;
+    return ar_error_prefix(error, status, "option draft_model");
 }
 
 /* A number without a unit counts bytes: 16 for 16 GiB is a mistake. */

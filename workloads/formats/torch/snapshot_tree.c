@@ -640,13 +640,10 @@ static enum ar_status on_append(void *argument, uint64_t list, const uint64_t *i
                                 struct ar_error *error)
 {
     struct snapshot_tree *tree = argument;
-    enum ar_status status = AR_OK;
     if (class_of(tree, list) == NEW_LIST && is_frame(tree, items[0]))
         become(tree, list, FRAMES, 0);
     else if (class_of(tree, list) == NEW_LIST)
-        status = make_vector(tree, list, LIST, error);
-    if (status)
-        return status;
+        AR_TRY(make_vector(tree, list, LIST, error));
     return class_of(tree, list) == FRAMES ? take_frames(tree, list, items, count, error)
                                           : extend(tree, list, items, count, error);
 }
