@@ -11,7 +11,6 @@
 #include "bench/report/pages.h"
 #include "bench/suite/plan.h"
 #include "sim/experiment/session.h"
-#include "sim/fidelity/fidelity.h"
 #include "workloads/workload.h"
 
 struct arguments {

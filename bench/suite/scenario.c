@@ -10,7 +10,6 @@
 #include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "bench/report/sentence.h"
-#include "bench/suite/child.h"
 
 #define TOLERANCE_DEFAULT 0.05
 

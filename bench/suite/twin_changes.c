@@ -20,7 +20,6 @@
 #include "allocators/registry.h"
 #include "bench/machine/environment.h"
 #include "bench/report/twin_page.h"
-#include "bench/suite/child.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/twin_study.h"
 #include "sim/experiment/crew.h"

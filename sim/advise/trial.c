@@ -2,10 +2,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "sim/advise/waiting.h"
 #include "sim/search/search.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/size.h"
 
 #define TURN_EVENTS 64 /* as the turns of sim/tenants */
 

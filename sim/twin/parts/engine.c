@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/size.h"
 #include "sim/twin/parts/engine.h"
 #include "sim/twin/rules/llm.h"
 
