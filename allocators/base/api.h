@@ -1,6 +1,6 @@
-/* Marks of the public interface, and the length of arrays. A function with AR_API is visible
- * outside of the library and of the program, where policies in shared objects find it. All other
- * names are hidden. */
+/* Marks of the public interface, and macros that have no other place. A function with AR_API is
+ * visible outside of the library and of the program, where policies in shared objects find it. All
+ * other names are hidden. */
 #ifndef ALLOCATORS_BASE_API_H
 #define ALLOCATORS_BASE_API_H
 
@@ -16,5 +16,17 @@
 
 /* The number of items of an array. */
 #define AR_COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Makes a variable at least, or at most, a value. */
+#define AR_RAISE(variable, value)                                                                  \
+    do {                                                                                           \
+        if ((variable) < (value))                                                                  \
+            (variable) = (value);                                                                  \
+    } while (0)
+#define AR_LOWER(variable, value)                                                                  \
+    do {                                                                                           \
+        if ((variable) > (value))                                                                  \
+            (variable) = (value);                                                                  \
+    } while (0)
 
 #endif

@@ -104,8 +104,7 @@ uint64_t meter_host_clock_ps(struct meter *self)
 void meter_point(struct meter *self)
 {
     self->point_until_ns = meter_now(self) + POINT_NS;
-    if (self->point_until_ns > self->until_ns)
-        self->point_until_ns = self->until_ns;
+    AR_LOWER(self->point_until_ns, self->until_ns);
     self->longest_ns = 0;
 }
 
@@ -152,8 +151,7 @@ void meter_kernel_op(struct meter *self, uint64_t ns)
 static void prepare(struct meter *self, bool waits)
 {
     uint64_t ahead_ns = 8 * self->longest_ns > AHEAD_LEAST ? 8 * self->longest_ns : AHEAD_LEAST;
-    if (ahead_ns > AHEAD_MOST)
-        ahead_ns = AHEAD_MOST;
+    AR_LOWER(ahead_ns, AHEAD_MOST);
     if (waits)
         ahead_ns = AHEAD_WAITING;
     cache_flush_run(self->flush);
@@ -202,8 +200,7 @@ static bool take(struct meter *self, const char *call, bool makes, enum sim_cost
         self->busy_until_ns = meter_now(self);
     if (into) {
         meter_samples_add(into, self->ns - self->rested_ns);
-        if (self->ns > self->longest_ns)
-            self->longest_ns = self->ns;
+        AR_RAISE(self->longest_ns, self->ns);
     }
     return true;
 }

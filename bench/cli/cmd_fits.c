@@ -206,8 +206,7 @@ static enum ar_status try_part(void *argument, struct workload_part *part, struc
             trial.passed ? trial.peak_reserved_bytes : part->source->info.peak_live_bytes;
         self->tried.capacity_bytes = trial.capacity_bytes;
         self->tried.under[i].passes &= trial.begun && trial.passed;
-        if (bytes > self->tried.under[i].bytes)
-            self->tried.under[i].bytes = bytes;
+        AR_RAISE(self->tried.under[i].bytes, bytes);
         if (i == 0)
             fits_spread_add(&self->spread, trial.peak_reserved_bytes);
     }

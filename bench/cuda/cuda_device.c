@@ -248,8 +248,7 @@ static void hook_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64
     CUresult result = self->api.mem_get_info(&card_free_bytes, &card_total_bytes);
     if (!cuda_worked(self, result, "cuMemGetInfo"))
         return;
-    if (card_free_bytes < *free_bytes)
-        *free_bytes = card_free_bytes;
+    AR_LOWER(*free_bytes, card_free_bytes);
     if (self->shared && self->others_known)
         look_at_others(self, card_total_bytes - card_free_bytes);
 }

@@ -185,8 +185,7 @@ void cuda_pool_charge(struct cuda_device *self)
     uint64_t charged_bytes = self->pool.charged_bytes;
     /* The driver may give the pool more than the ledger has left, so this is cut to 0. */
     uint64_t most_bytes = charged_bytes + sim_ledger_free(&self->ledger);
-    if (reserved_bytes > most_bytes)
-        reserved_bytes = most_bytes;
+    AR_LOWER(reserved_bytes, most_bytes);
     if (reserved_bytes > charged_bytes)
         sim_ledger_charge(&self->ledger, reserved_bytes - charged_bytes);
     else

@@ -82,8 +82,7 @@ bool cuda_streams_open(struct cuda_device *device)
 /* Notes that the stream is done up to a point and returns the events of its fences. */
 static void stream_learn(struct cuda_streams *self, struct cuda_stream *stream, uint64_t sequence)
 {
-    if (sequence > stream->known)
-        stream->known = sequence;
+    AR_RAISE(stream->known, sequence);
     while (stream->fence_count && stream->fences[stream->fence_first].sequence <= stream->known) {
         cuda_events_give(&self->events, stream->fences[stream->fence_first].event);
         stream->fence_first++;
@@ -520,8 +519,7 @@ static void event_settle(struct cuda_device *device, CUevent event)
     if (cuda_worked(device, result, "cuEventElapsedTime") && ms > 0) {
         uint64_t since_ns = (uint64_t)((double)ms * 1e6);
         uint64_t time_ns = self->reference_ns + since_ns;
-        if (time_ns > self->device_ns)
-            self->device_ns = time_ns;
+        AR_RAISE(self->device_ns, time_ns);
         if (since_ns >= REFERENCE_FAR_NS) {
             CUevent old = self->reference;
             self->reference = event;
@@ -554,8 +552,7 @@ static bool settle_next(struct cuda_device *device, bool wait)
             cuda_events_give(&self->events, event);
     }
     uint64_t *time_ns = &self->times_ns[self->settled++];
-    if (self->device_ns > *time_ns)
-        *time_ns = self->device_ns;
+    AR_RAISE(*time_ns, self->device_ns);
     return true;
 }
 

@@ -322,8 +322,7 @@ static void join(struct launches *self)
     for (size_t i = 0; i < self->extent_count; i++) {
         struct launch_extent *last = kept ? &self->extents[kept - 1] : NULL;
         if (last && self->extents[i].begin <= last->end + PLACE_BYTES) {
-            if (self->extents[i].end > last->end)
-                last->end = self->extents[i].end;
+            AR_RAISE(last->end, self->extents[i].end);
         } else {
             self->extents[kept++] = self->extents[i];
         }

@@ -446,10 +446,8 @@ static enum ar_status add_up(const struct worker *workers, unsigned count,
         result->failed += worker->counts.failed;
         ar_hist_merge(&result->alloc_ns, &worker->counts.alloc_ns);
         ar_hist_merge(&result->free_ns, &worker->counts.free_ns);
-        if (worker->begun_ns < begun_ns)
-            begun_ns = worker->begun_ns;
-        if (worker->ended_ns > ended_ns)
-            ended_ns = worker->ended_ns;
+        AR_LOWER(begun_ns, worker->begun_ns);
+        AR_RAISE(ended_ns, worker->ended_ns);
     }
     result->wall_ns = ended_ns - begun_ns;
     result->clock_ns = workers[0].clock_ns;

@@ -48,8 +48,7 @@ static uint64_t clock_cost(struct ar_device *device)
     for (int i = 0; i < CLOCK_TRIALS; i++) {
         uint64_t begun_ns = device->ops->now(device);
         uint64_t passed_ns = device->ops->now(device) - begun_ns;
-        if (passed_ns < least_ns)
-            least_ns = passed_ns;
+        AR_LOWER(least_ns, passed_ns);
     }
     return least_ns;
 }

@@ -35,19 +35,13 @@ static void leave(struct card *card)
     pthread_mutex_unlock(&card->lock);
 }
 
-static void raise_peak(uint64_t *peak, uint64_t value)
-{
-    if (value > *peak)
-        *peak = value;
-}
-
 /* Called after each request: only requests raise these values. */
 static void update_peaks(struct card *card)
 {
     const struct ar_policy_totals *totals = &card->policy->totals;
-    raise_peak(&card->figures.peak_live_bytes, totals->live_bytes);
-    raise_peak(&card->figures.peak_granted_bytes, totals->granted_bytes);
-    raise_peak(&card->figures.peak_reserved_bytes, totals->reserved_bytes);
+    AR_RAISE(card->figures.peak_live_bytes, totals->live_bytes);
+    AR_RAISE(card->figures.peak_granted_bytes, totals->granted_bytes);
+    AR_RAISE(card->figures.peak_reserved_bytes, totals->reserved_bytes);
 }
 
 /* ---- records of blocks ---------------------------------------------------------------------- */

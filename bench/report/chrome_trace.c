@@ -94,8 +94,7 @@ enum ar_status chrome_trace_observe(void *argument, const struct observer_event 
     uint64_t seen_ns = event->kind == OBSERVER_CALL ? event->begun_ns : event->now_ns;
     self->at_ns += event->event != self->event;
     self->event = event->event;
-    if (self->at_ns < seen_ns)
-        self->at_ns = seen_ns;
+    AR_RAISE(self->at_ns, seen_ns);
     enum ar_status status = AR_OK;
     if (event->kind == OBSERVER_CALL)
         status = add_slice(self, event, error);
@@ -149,8 +148,7 @@ static void write_points(const struct chrome_trace *self, const struct timeline 
         struct chrome_point point = self->points[first];
         for (size_t i = first + 1; i < self->point_count && i < first + each; i++)
             for (unsigned counter = 0; counter < CHROME_COUNTERS; counter++)
-                if (point.bytes[counter] < self->points[i].bytes[counter])
-                    point.bytes[counter] = self->points[i].bytes[counter];
+                AR_RAISE(point.bytes[counter], self->points[i].bytes[counter]);
         for (unsigned counter = 0; counter < CHROME_COUNTERS; counter++) {
             if (point.bytes[counter] == written[counter])
                 continue;

@@ -20,8 +20,7 @@ void fits_spread_add(struct fits_spread *self, uint64_t reserved_bytes)
 {
     if (!self->seeds++ || reserved_bytes < self->least_bytes)
         self->least_bytes = reserved_bytes;
-    if (reserved_bytes > self->most_bytes)
-        self->most_bytes = reserved_bytes;
+    AR_RAISE(self->most_bytes, reserved_bytes);
 }
 
 /* Of all seeds, with what one kernel may take. */

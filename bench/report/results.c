@@ -183,8 +183,7 @@ static bool add_group(struct grouping *self, size_t begin, size_t end)
     }
     describe_group(group);
     results->replicated = results->replicated || group->replicated;
-    if (group->policy_count > results->policies_most)
-        results->policies_most = group->policy_count;
+    AR_RAISE(results->policies_most, group->policy_count);
     return true;
 }
 

@@ -155,8 +155,7 @@ static const char *group_title(const struct result_group *group, char text[TITLE
 {
     size_t replicates = 1;
     for (size_t i = 0; i < group->policy_count; i++)
-        if (group->policies[i].replicate_count > replicates)
-            replicates = group->policies[i].replicate_count;
+        AR_RAISE(replicates, group->policies[i].replicate_count);
     if (replicates > 1)
         snprintf(text, TITLE_ROOM, "%s, %zu replicates", group->name, replicates);
     else

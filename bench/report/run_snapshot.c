@@ -160,10 +160,8 @@ static enum ar_status add_one_segment(struct run_snapshot *self, struct ar_error
         const struct snapshot_entry *entry = &self->image.entries[i];
         if (entry->action != SNAPSHOT_ALLOC)
             continue;
-        if (entry->address < all.address)
-            all.address = entry->address;
-        if (entry->address + entry->bytes > end)
-            end = entry->address + entry->bytes;
+        AR_LOWER(all.address, entry->address);
+        AR_RAISE(end, entry->address + entry->bytes);
         if (!ar_map_get(&self->live, entry->address, &request) || request != i)
             continue;
         const struct snapshot_block block = {

@@ -436,8 +436,7 @@ static void find_columns(struct owners *self)
             struct owner_column *column = &self->columns[amount->owner];
             if (!column->rows++ || amount->bytes < column->least_bytes)
                 column->least_bytes = amount->bytes;
-            if (amount->bytes > column->most_bytes)
-                column->most_bytes = amount->bytes;
+            AR_RAISE(column->most_bytes, amount->bytes);
         }
     }
     for (size_t i = 0; i < result->owner_count; i++) {

@@ -494,8 +494,7 @@ static enum ar_status some_steps(struct party *self, struct ar_error *error)
 {
     enum ar_status status = listen_to(self, self->tenants->count, error);
     for (size_t i = 0; i < self->tenants->count; i++)
-        if (self->items[i].steps > self->round)
-            self->round = self->items[i].steps;
+        AR_RAISE(self->round, self->items[i].steps);
     return status;
 }
 

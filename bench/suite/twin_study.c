@@ -313,8 +313,7 @@ static void widen_peak(struct twin_study *self, const struct twin_result *result
         return;
     if (!self->range_fits || bytes < self->range_least_peak_bytes)
         self->range_least_peak_bytes = bytes;
-    if (bytes > self->range_most_peak_bytes)
-        self->range_most_peak_bytes = bytes;
+    AR_RAISE(self->range_most_peak_bytes, bytes);
     self->range_fits++;
 }
 
@@ -725,8 +724,7 @@ static enum ar_status run_again(struct twin_study *self, const struct scenario *
 {
     AR_TRY(twin_trials_open(&self->trials, text, journal, error));
     AR_TRY(scenario_copy(text, &self->few, error));
-    if (self->few.cycles > TWIN_WHATIF_CYCLES)
-        self->few.cycles = TWIN_WHATIF_CYCLES;
+    AR_LOWER(self->few.cycles, TWIN_WHATIF_CYCLES);
     AR_TRY(search_caches(self, &self->few, error));
     return try_changes(self, &self->few, error);
 }

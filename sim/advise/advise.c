@@ -526,8 +526,7 @@ static void order_rank(struct advise_row *rows, size_t count)
     uint64_t least_bytes = UINT64_MAX;
     double least_slowdown = 0;
     for (size_t i = 0; i < count; i++) {
-        if (rows[i].alone.peak_reserved_bytes < least_bytes)
-            least_bytes = rows[i].alone.peak_reserved_bytes;
+        AR_LOWER(least_bytes, rows[i].alone.peak_reserved_bytes);
         if (least_slowdown <= 0 || rows[i].safe_slowdown < least_slowdown)
             least_slowdown = rows[i].safe_slowdown;
     }

@@ -43,8 +43,7 @@ static void copy(struct copying *self, const struct trace_event *event)
     *out = *event;
     if (trace_requests(event)) {
         *slot = (struct slot){.stream = event->stream};
-        if (event->value > lean->largest_bytes)
-            lean->largest_bytes = event->value;
+        AR_RAISE(lean->largest_bytes, event->value);
     } else if (event->kind == TRACE_FREE_REQUESTED) {
         slot->is_ended = self->joins && event->stream == slot->stream;
         if (slot->is_ended) {

@@ -306,8 +306,7 @@ static enum ar_status pair(struct pairing *self, bool *aligned, struct ar_error 
             struct side *side = &self->sides[i];
             if (!status && events[i])
                 status = follow(&side->live, events[i], true, error);
-            if (side->live.bytes > side->peak_bytes)
-                side->peak_bytes = side->live.bytes;
+            AR_RAISE(side->peak_bytes, side->live.bytes);
         }
         AR_TRY(status);
         *aligned = *aligned && !events[0] == !events[1] &&

@@ -342,8 +342,7 @@ static enum ar_status free_requested(struct finding *self, const struct trace_ev
     }
     self->open = false;
     note_size(self, self->bytes);
-    if (self->bytes > self->run_most_bytes)
-        self->run_most_bytes = self->bytes;
+    AR_RAISE(self->run_most_bytes, self->bytes);
     return keep_try(&self->found, request_number, error);
 }
 

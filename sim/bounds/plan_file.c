@@ -302,8 +302,7 @@ static bool check_row(struct checking *c, size_t index)
     if (c->capacity_bytes && end > c->capacity_bytes)
         fault(c, "line %" PRIu64 ": block %.60s ends at %" PRIu64 ", beyond the capacity %" PRIu64,
               row->line, row->name, end, c->capacity_bytes);
-    if (end > c->verdict->top_bytes)
-        c->verdict->top_bytes = end;
+    AR_RAISE(c->verdict->top_bytes, end);
     return true;
 }
 

@@ -396,8 +396,7 @@ uint64_t sim_ledger_free(const struct sim_ledger *self)
 void sim_ledger_charge(struct sim_ledger *self, uint64_t unit_bytes)
 {
     self->physical_bytes += unit_bytes;
-    if (self->physical_bytes > self->peak_physical_bytes)
-        self->peak_physical_bytes = self->physical_bytes;
+    AR_RAISE(self->peak_physical_bytes, self->physical_bytes);
 }
 
 /* Removes from the backlog what was cleaned until now. */

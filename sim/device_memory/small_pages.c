@@ -33,8 +33,7 @@ static uint32_t page_scan(const struct small_page *page, uint32_t slots, uint32_
                 run = 0;
             }
             at += length;
-            if (run > *longest)
-                *longest = run;
+            AR_RAISE(*longest, run);
             if (wanted && run >= wanted)
                 return word * 64 + at - run;
         }
@@ -105,8 +104,7 @@ static void page_mark(struct small_pages *self, struct small_page *page, uint64_
     list_remove(self, page);
     for (uint32_t slot = first; slot < first + count;) {
         uint32_t length = 64 - slot % 64;
-        if (length > first + count - slot)
-            length = first + count - slot;
+        AR_LOWER(length, first + count - slot);
         uint64_t bits = (UINT64_MAX >> (64 - length)) << slot % 64;
         if (taken)
             page->taken[slot / 64] |= bits;

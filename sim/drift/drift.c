@@ -157,8 +157,7 @@ static void take_sample(struct drifter *self, const struct drift_sample *now)
         return;
     if (!out->least_live_bytes || now->live_bytes < out->least_live_bytes)
         out->least_live_bytes = now->live_bytes;
-    if (now->live_bytes > out->most_live_bytes)
-        out->most_live_bytes = now->live_bytes;
+    AR_RAISE(out->most_live_bytes, now->live_bytes);
 }
 
 /* ---- skipped steps ---- */

@@ -49,10 +49,8 @@ static size_t group_of(struct finder *self, const struct learned_live *live)
     pin->bytes += live->bytes;
     if (pin->block_bytes != live->bytes)
         pin->block_bytes = 0;
-    if (live->born < pin->first_step)
-        pin->first_step = live->born;
-    if (live->born > pin->last_step)
-        pin->last_step = live->born;
+    AR_LOWER(pin->first_step, live->born);
+    AR_RAISE(pin->last_step, live->born);
     return i;
 }
 

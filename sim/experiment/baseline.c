@@ -113,8 +113,7 @@ static enum ar_status pass(struct timeline *timeline, const struct trace_event *
     case TRACE_TIME:
         if (timeline->host == REPLAY_HOST_RECORDED && event->value > timeline->time_ns)
             device->ops->advance(device, event->value - timeline->time_ns);
-        if (event->value > timeline->time_ns)
-            timeline->time_ns = event->value;
+        AR_RAISE(timeline->time_ns, event->value);
         if (timeline->host == REPLAY_HOST_OPEN)
             replay_wait_until(device, timeline->opened_ns + timeline->time_ns);
         break;
@@ -271,8 +270,7 @@ static enum ar_status place_block(struct planning *plan, const struct trace_even
                             " bytes finds no place in an arena without a bound",
                             plan->source->info.name, event->id, event->value);
     arena->offsets[arena->count - 1] = block->address;
-    if (block->address + block->granted_bytes > arena->bytes)
-        arena->bytes = block->address + block->granted_bytes;
+    AR_RAISE(arena->bytes, block->address + block->granted_bytes);
     return AR_OK;
 }
 

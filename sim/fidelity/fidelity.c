@@ -46,8 +46,7 @@ static enum ar_status on_row(void *argument, const struct replay_row *row, struc
     numbered.event = self->source.next_event ? self->source.next_event - 1 : 0;
     if (!self->result->difference.found)
         self->result->rows_met++;
-    if (self->result->peak_reserved_bytes < row->reserved_bytes)
-        self->result->peak_reserved_bytes = row->reserved_bytes;
+    AR_RAISE(self->result->peak_reserved_bytes, row->reserved_bytes);
     self->result->end_reserved_bytes = row->reserved_bytes;
     return observer_row(self->config->observer, &numbered, error);
 }
@@ -194,8 +193,7 @@ static enum ar_status card_bytes(const struct trace_info *info, const struct rec
     recorded_card_spec(info, spec);
     AR_TRY(ar_device_open_text(spec, &device, error));
     *bytes = device->props.total_bytes;
-    if (*bytes < recording->peak_bytes)
-        *bytes = recording->peak_bytes;
+    AR_RAISE(*bytes, recording->peak_bytes);
     ar_device_close(device);
     return AR_OK;
 }

@@ -115,15 +115,13 @@ static enum ar_status on_action(struct reading *reading, enum recorded_kind kind
     AR_TRY_MEMORY(AR_ARRAY_ADD(out->actions, out->action_count, out->action_room, action), error,
                   "what was recorded");
     out->has_pages |= kind == RECORDED_MAPPED;
-    if (address + bytes > out->highest_address)
-        out->highest_address = address + bytes;
+    AR_RAISE(out->highest_address, address + bytes);
     if (is_gone(kind)) {
         reading->held_bytes -= bytes;
         return AR_OK;
     }
     reading->held_bytes += bytes;
-    if (out->start.held_bytes + reading->held_bytes > out->peak_bytes)
-        out->peak_bytes = out->start.held_bytes + reading->held_bytes;
+    AR_RAISE(out->peak_bytes, out->start.held_bytes + reading->held_bytes);
     for (size_t i = reading->open; i < out->group_count; i++)
         out->groups[i].served_anew = true;
     reading->joins = false;
@@ -342,8 +340,7 @@ enum ar_status recording_read(struct trace_source *source, struct recording *out
     }
     recorded_final_finish(&out->final);
     out->has_split_frees = source->info.has_split_frees;
-    if (out->peak_bytes < out->start.held_bytes)
-        out->peak_bytes = out->start.held_bytes;
+    AR_RAISE(out->peak_bytes, out->start.held_bytes);
     out->end_bytes = reading.held_bytes + out->start.held_bytes;
     AR_THEN(status, check(&reading, error));
     AR_THEN(status, sort_initial(&reading, error));
@@ -403,8 +400,7 @@ uint64_t recorded_range_bytes(const struct recording *recording, size_t first, u
             continue;
         }
         mapped_bytes += action->bytes;
-        if (action->address + action->bytes > top)
-            top = action->address + action->bytes;
+        AR_RAISE(top, action->address + action->bytes);
     }
     return bytes;
 }

@@ -195,8 +195,7 @@ enum ar_status recorded_start_finish(struct recording *recording, struct ar_erro
     qsort(start->areas, start->area_count, sizeof *start->areas, areas_by_address);
     AR_ARRAY_SORT(start->blocks, start->block_count, address);
     for (size_t i = 0; i < start->area_count; i++)
-        if (start->areas[i].address + start->areas[i].bytes > recording->highest_address)
-            recording->highest_address = start->areas[i].address + start->areas[i].bytes;
+        AR_RAISE(recording->highest_address, start->areas[i].address + start->areas[i].bytes);
     for (size_t i = 0; i < start->area_count; i++)
         AR_TRY(make_area(&making, &start->areas[i], error));
     if (making.block < start->block_count)

@@ -84,8 +84,7 @@ void exact_read(const struct exact *exact, struct exact_state *state)
     ar_policy_room(policy, &room);
     state->free_bytes = ar_policy_free_bytes(totals);
     /* As ar_policy_servable says it, for the series; the ratios are 0 in any case. */
-    if (room.servable_bytes[0] > state->free_bytes)
-        room.servable_bytes[0] = state->free_bytes;
+    AR_LOWER(room.servable_bytes[0], state->free_bytes);
     state->stranded_bytes = state->free_bytes - totals->releasable_bytes;
     state->stranded_by_stream_bytes = room.stranded_by_stream_bytes;
     state->largest_free_block_bytes = room.largest_free_block_bytes;

@@ -89,8 +89,7 @@ void exact_report(const struct exact *exact, struct metric_values *metrics);
 static inline void exact_reserved(struct exact *exact)
 {
     uint64_t reserved_bytes = exact->policy->totals.reserved_bytes;
-    if (reserved_bytes > exact->peak_reserved_bytes)
-        exact->peak_reserved_bytes = reserved_bytes;
+    AR_RAISE(exact->peak_reserved_bytes, reserved_bytes);
 }
 
 static inline void exact_served(struct exact *exact, const struct ar_policy_block *block)
@@ -99,8 +98,7 @@ static inline void exact_served(struct exact *exact, const struct ar_policy_bloc
     exact->granted_bytes += block->granted_bytes;
     if (++exact->live_blocks > exact->peak_blocks)
         exact->peak_blocks = exact->live_blocks;
-    if (exact->granted_bytes > exact->peak_granted_bytes)
-        exact->peak_granted_bytes = exact->granted_bytes;
+    AR_RAISE(exact->peak_granted_bytes, exact->granted_bytes);
     exact_reserved(exact);
     if (exact->live_bytes > exact->peak_live_bytes)
         exact_peak(exact);

@@ -20,18 +20,12 @@ static enum ar_status broken(const struct replay *run, const struct trace_event 
                         run->pinned.policy->ops->name, what, problem[0] ? ": " : "", problem);
 }
 
-static void raise_peak(uint64_t *peak, uint64_t bytes)
-{
-    if (bytes > *peak)
-        *peak = bytes;
-}
-
 static void look(struct replay *run)
 {
     const struct ar_policy_totals *totals = &run->pinned.policy->totals;
-    raise_peak(&run->pinned.peak_live_bytes, totals->live_bytes);
-    raise_peak(&run->pinned.peak_granted_bytes, totals->granted_bytes);
-    raise_peak(&run->pinned.peak_reserved_bytes, totals->reserved_bytes);
+    AR_RAISE(run->pinned.peak_live_bytes, totals->live_bytes);
+    AR_RAISE(run->pinned.peak_granted_bytes, totals->granted_bytes);
+    AR_RAISE(run->pinned.peak_reserved_bytes, totals->reserved_bytes);
 }
 
 enum ar_status replay_pinned_alloc(struct replay *run, const struct trace_event *event,

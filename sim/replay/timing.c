@@ -149,10 +149,8 @@ uint64_t pauses_end(struct pauses *pauses, struct ar_device *device)
     uint64_t begun_ns = pauses->now_ns;
     pauses_begin(pauses, device);
     uint64_t pause_ns = pauses->now_ns - begun_ns;
-    if (pause_ns > pauses->step_ns)
-        pauses->step_ns = pause_ns;
-    if (pause_ns > pauses->longest_ns)
-        pauses->longest_ns = pause_ns;
+    AR_RAISE(pauses->step_ns, pause_ns);
+    AR_RAISE(pauses->longest_ns, pause_ns);
     return pause_ns;
 }
 
@@ -198,10 +196,8 @@ static void read_card(struct card_memory *card, struct ar_device *device)
     uint64_t charged_bytes = device->counters.physical_bytes;
     uint64_t outside_bytes = card_bytes > charged_bytes ? card_bytes - charged_bytes : 0;
     card->seen_bytes = device->counters.peak_physical_bytes;
-    if (card_bytes > card->peak_bytes)
-        card->peak_bytes = card_bytes;
-    if (outside_bytes > card->peak_outside_bytes)
-        card->peak_outside_bytes = outside_bytes;
+    AR_RAISE(card->peak_bytes, card_bytes);
+    AR_RAISE(card->peak_outside_bytes, outside_bytes);
 }
 
 void card_memory_end_step(struct card_memory *card, struct ar_device *device)

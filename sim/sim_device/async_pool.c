@@ -267,8 +267,7 @@ static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
 {
     struct sim_device *device = self->device;
     uint64_t keep = keep_bytes / POOL_PAGE_BYTES;
-    if (keep < self->pages.needed)
-        keep = self->pages.needed;
+    AR_RAISE(keep, self->pages.needed);
     if (self->held_pages <= keep)
         return;
     sim_ledger_release(&device->ledger, (self->held_pages - keep) * POOL_PAGE_BYTES,

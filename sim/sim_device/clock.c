@@ -389,8 +389,7 @@ static void stream_comes_after(struct sim_clock *self, struct sim_stream *stream
         return;
     }
     sim_clock_opens(self, (uint32_t)(stream - self->streams));
-    if (moment->time_ns > stream->tail_ns)
-        stream->tail_ns = moment->time_ns;
+    AR_RAISE(stream->tail_ns, moment->time_ns);
 }
 
 void sim_clock_stream_wait(struct sim_clock *self, uint32_t ordinal, uint64_t number)
@@ -441,8 +440,7 @@ uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
     struct sim_stream *stream = clock_stream(self, ordinal);
     if (!stream)
         return 0;
-    if (stream->tail_ns > self->now_ns)
-        self->now_ns = stream->tail_ns;
+    AR_RAISE(self->now_ns, stream->tail_ns);
     clock_learn(self, ordinal, stream->sequence, &stream->clock);
     return self->now_ns - before_ns;
 }
@@ -608,7 +606,6 @@ uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequ
     }
     sim_clock_opens(self, later);
     uint64_t start_ns = stream->tail_ns > self->now_ns ? stream->tail_ns : self->now_ns;
-    if (time_ns > stream->tail_ns)
-        stream->tail_ns = time_ns;
+    AR_RAISE(stream->tail_ns, time_ns);
     return stream->tail_ns > start_ns ? stream->tail_ns - start_ns : 0;
 }

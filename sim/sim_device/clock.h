@@ -180,8 +180,7 @@ static inline bool sim_clock_launch(struct sim_clock *self, uint32_t ordinal, ui
         stream->next = 0;
     stream->sequence++;
     sim_clock_opens(self, ordinal);
-    if (end_ns > self->latest_ns)
-        self->latest_ns = end_ns;
+    AR_RAISE(self->latest_ns, end_ns);
     return true;
 }
 

@@ -236,8 +236,7 @@ uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost)
     const struct sim_curve *curve = &self->costs[cost_known(self, cost)];
     uint64_t least_ns = curve->count ? curve->ns[0] : 0;
     for (uint32_t i = 1; i < curve->count; i++)
-        if (curve->ns[i] < least_ns)
-            least_ns = curve->ns[i];
+        AR_LOWER(least_ns, curve->ns[i]);
     return least_ns;
 }
 

@@ -88,12 +88,9 @@ static void look(struct runner *runner)
 {
     const struct ar_policy_totals *totals = &runner->session.policy->totals;
     uint64_t physical_bytes = runner->session.device->counters.peak_physical_bytes;
-    if (totals->live_bytes > runner->peak_live_bytes)
-        runner->peak_live_bytes = totals->live_bytes;
-    if (totals->reserved_bytes > runner->peak_reserved_bytes)
-        runner->peak_reserved_bytes = totals->reserved_bytes;
-    if (physical_bytes > runner->peak_physical_bytes)
-        runner->peak_physical_bytes = physical_bytes;
+    AR_RAISE(runner->peak_live_bytes, totals->live_bytes);
+    AR_RAISE(runner->peak_reserved_bytes, totals->reserved_bytes);
+    AR_RAISE(runner->peak_physical_bytes, physical_bytes);
 }
 
 enum ar_status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t steps,

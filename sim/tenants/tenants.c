@@ -342,8 +342,7 @@ static enum ar_status turn(struct tenant *tenant, uint64_t steps, uint64_t event
     }
     tenant->turns = tenant->runners[0].gate.steps;
     uint64_t held_bytes = tenant_held(tenant, tenant->runners[0].card);
-    if (held_bytes > tenant->result->peak_card_bytes)
-        tenant->result->peak_card_bytes = held_bytes;
+    AR_RAISE(tenant->result->peak_card_bytes, held_bytes);
     enum ar_status status = take_sample(tenant, self->tenants->free, error);
     return status == AR_OK && (done || failed) ? retire(tenant, error) : status;
 }

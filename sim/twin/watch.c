@@ -12,18 +12,12 @@ static struct watch *of(struct ar_policy *base)
     return ((struct watching *)base)->watch;
 }
 
-static void raise_peak(uint64_t *peak, uint64_t bytes)
-{
-    if (bytes > *peak)
-        *peak = bytes;
-}
-
 static void look(struct watch *self, const struct ar_policy_totals *totals)
 {
-    raise_peak(&self->phase_allocated_bytes, totals->granted_bytes);
-    raise_peak(&self->phase_reserved_bytes, totals->reserved_bytes);
-    raise_peak(&self->allocated_bytes, totals->granted_bytes);
-    raise_peak(&self->reserved_bytes, totals->reserved_bytes);
+    AR_RAISE(self->phase_allocated_bytes, totals->granted_bytes);
+    AR_RAISE(self->phase_reserved_bytes, totals->reserved_bytes);
+    AR_RAISE(self->allocated_bytes, totals->granted_bytes);
+    AR_RAISE(self->reserved_bytes, totals->reserved_bytes);
     if (watch_used(self) > self->high_bytes)
         self->higher(self->argument);
 }
@@ -37,8 +31,8 @@ static enum ar_status watch_alloc(struct ar_policy *base, const struct ar_policy
     enum ar_status status = forward_alloc(base, request, out);
     if (status != AR_OK) {
         block->state = FEED_FAILED;
-        raise_peak(&self->phase_reserved_bytes, base->totals.reserved_bytes);
-        raise_peak(&self->reserved_bytes, base->totals.reserved_bytes);
+        AR_RAISE(self->phase_reserved_bytes, base->totals.reserved_bytes);
+        AR_RAISE(self->reserved_bytes, base->totals.reserved_bytes);
         return status;
     }
     struct account *account = &self->accounts[block->account];

@@ -105,8 +105,7 @@ static void on_note(struct counting *self, const char *text)
             self->held_bytes += bytes;
         else
             self->held_bytes -= bytes < self->held_bytes ? bytes : self->held_bytes;
-        if (self->held_bytes > self->out->held_peak_bytes)
-            self->out->held_peak_bytes = self->held_bytes;
+        AR_RAISE(self->out->held_peak_bytes, self->held_bytes);
     }
 }
 

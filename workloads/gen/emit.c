@@ -542,8 +542,7 @@ uint64_t samples_most(const struct samples *samples)
 {
     uint64_t most = 0;
     for (size_t i = 0; i < samples->count; i++)
-        if (samples->ranges[i].most > most)
-            most = samples->ranges[i].most;
+        AR_RAISE(most, samples->ranges[i].most);
     return most;
 }
 

@@ -393,10 +393,8 @@ static const struct trace_source_ops source_ops = {
 static void find_rooms(const struct learned_model *model, size_t *requests, size_t *list)
 {
     for (size_t i = 0; i < model->step_count; i++) {
-        if (model->steps[i].request_count > *requests)
-            *requests = model->steps[i].request_count;
-        if (model->steps[i].after->count > *list)
-            *list = model->steps[i].after->count;
+        AR_RAISE(*requests, model->steps[i].request_count);
+        AR_RAISE(*list, model->steps[i].after->count);
     }
 }
 

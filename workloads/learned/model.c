@@ -216,8 +216,7 @@ static size_t count_lists(const struct learned_model *model)
     size_t count = 1;
     for (size_t i = 0; i <= model->step_count; i++) {
         count += i > model->warmup && model->lists[i].state > seen;
-        if (model->lists[i].state > seen)
-            seen = model->lists[i].state;
+        AR_RAISE(seen, model->lists[i].state);
     }
     return count;
 }

@@ -223,8 +223,7 @@ bool learned_plan_open(struct learned_plan *self, const struct learned_model *mo
 {
     size_t requests = 0;
     for (size_t i = 0; i < model->step_count; i++)
-        if (model->steps[i].request_count > requests)
-            requests = model->steps[i].request_count;
+        AR_RAISE(requests, model->steps[i].request_count);
     *self = (struct learned_plan){
         .model = model,
         .seed = seed,

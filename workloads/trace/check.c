@@ -135,8 +135,7 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
     check->gpu_keys = event->attributes + 1;
     counts->allocated_bytes += event->value;
     check->live_bytes += event->value;
-    if (check->live_bytes > counts->peak_live_bytes)
-        counts->peak_live_bytes = check->live_bytes;
+    AR_RAISE(counts->peak_live_bytes, check->live_bytes);
     if (++check->live_blocks > check->peak_live_blocks)
         check->peak_live_blocks = check->live_blocks;
     if (++check->held_blocks > check->peak_held_blocks)
@@ -338,8 +337,7 @@ enum ar_status trace_check_event(struct trace_check *check, struct trace_event *
     if (event->attributes > check->keys_seen + 1)
         return ar_invalid(error, "keys %u are used before keys %u", event->attributes,
                           check->keys_seen + 1);
-    if (event->attributes > check->keys_seen)
-        check->keys_seen = event->attributes;
+    AR_RAISE(check->keys_seen, event->attributes);
     if (trace_kind_has_stream(kind))
         status = check_stream(check, event, error);
     else

@@ -74,16 +74,14 @@ static enum ar_status take_request(struct pass *pass, const struct trace_event *
     pass->step.requests++;
     pass->step.bytes += event->value;
     pass->live_bytes += event->value;
-    if (event->value > out->largest_bytes)
-        out->largest_bytes = event->value;
+    AR_RAISE(out->largest_bytes, event->value);
     if (pass->live_bytes > out->peak_live_bytes) {
         out->peak_live_bytes = pass->live_bytes;
         out->peak_event = pass->event;
     }
     if (++pass->live_blocks > out->peak_live_blocks)
         out->peak_live_blocks = pass->live_blocks;
-    if (pass->live_bytes > pass->step.peak_live_bytes)
-        pass->step.peak_live_bytes = pass->live_bytes;
+    AR_RAISE(pass->step.peak_live_bytes, pass->live_bytes);
     return AR_OK;
 }
 
@@ -163,8 +161,7 @@ static void finish(struct pass *pass, const struct trace_info *info)
         out->kept_bytes += pass->blocks[i].live ? pass->blocks[i].bytes : 0;
         out->pending_blocks += pass->blocks[i].pending;
     }
-    if (out->stream_count > info->streams)
-        out->stream_count = info->streams;
+    AR_LOWER(out->stream_count, info->streams);
 }
 
 enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,

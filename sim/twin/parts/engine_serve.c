@@ -81,8 +81,7 @@ static void serve(struct engine *self, const struct paged_step *step)
     twin_kernel(&self->base, 0, roofline_bytes_ns(read));
     twin_step(&self->base);
     self->steps++;
-    if (step->blocks > self->peak_blocks)
-        self->peak_blocks = step->blocks;
+    AR_RAISE(self->peak_blocks, step->blocks);
 }
 
 enum ar_status engine_generate(struct engine *self, uint64_t requests, bool *more,
@@ -131,8 +130,7 @@ static struct twin_block make(struct pass *pass, uint64_t bytes, const char *tag
     struct twin_block block = {.bytes = bytes};
     if (pass->dry) {
         pass->live += bytes;
-        if (pass->live > pass->peak)
-            pass->peak = pass->live;
+        AR_RAISE(pass->peak, pass->live);
         return block;
     }
     struct twin_request request = {

@@ -294,8 +294,7 @@ static enum ar_status capture(struct graphs *self, const struct values *values, 
     capture_size(self, values, size);
     count_size(self, values, size);
     uint64_t driver = graphs_driver_bytes(self->cuda, self->graphs, self->kernels);
-    if (driver > self->driver_bytes)
-        self->driver_bytes = driver;
+    AR_RAISE(self->driver_bytes, driver);
     twin_outside(base, twin_owner(base, "driver"), self->driver_bytes);
     *more = turn + 1 < self->sizes.count && !twin_over(base);
     if (!*more) {

@@ -355,12 +355,9 @@ static enum ar_status tile(const struct snapshot_image *self, struct snapshot_se
         if (self->recorded && !self->sizes_known &&
             keeps_rest(segment, limit - block.address - block.bytes))
             block.bytes = limit - block.address;
-        if (block.bytes > limit - block.address)
-            block.bytes = limit - block.address;
-        if (block.requested_bytes > block.bytes)
-            block.requested_bytes = block.bytes;
-        if (block.requested_bytes > largest_bytes)
-            largest_bytes = block.requested_bytes;
+        AR_LOWER(block.bytes, limit - block.address);
+        AR_LOWER(block.requested_bytes, block.bytes);
+        AR_RAISE(largest_bytes, block.requested_bytes);
         if (block.pool)
             segment->pool = block.pool;
         status = add_free(out, segment, at, block.address, error);
