@@ -164,32 +164,22 @@ static void make_kind(struct grouping *self, size_t kind)
 enum ar_status groups_make(struct groups *self, const struct group_item *items, size_t count,
                            struct ar_error *error)
 {
-    struct grouping work = {.items = items, .count = count, .out = self};
     size_t room = count ? count : 1;
-    bool complete = true;
+    AR_FREED size_t *ids = calloc(TEXTS * room, sizeof *ids);
+    AR_FREED size_t *tally = calloc(room, sizeof *tally);
+    AR_FREED bool *done = calloc(room, sizeof *done);
     *self = (struct groups){.items = calloc(room, sizeof *self->items)};
-    work.tally = calloc(room, sizeof *work.tally);
-    work.done = calloc(room, sizeof *work.done);
+    AR_TRY_MEMORY(ids && tally && done && self->items, error, "groups of %zu rows", count);
+    struct grouping work = {
+        .items = items, .count = count, .tally = tally, .done = done, .out = self};
     for (int text = 0; text < TEXTS; text++) {
-        work.ids[text] = calloc(room, sizeof *work.ids[text]);
-        complete = complete && work.ids[text];
+        work.ids[text] = ids + (size_t)text * room;
+        number_texts(&work, (enum text)text);
     }
-    complete = complete && self->items && work.tally && work.done;
-    if (complete) {
-        for (int text = 0; text < TEXTS; text++)
-            number_texts(&work, (enum text)text);
-        for (size_t i = 0; i < count; i++)
-            if (!work.done[i])
-                make_kind(&work, items[i].kind);
-    }
-    for (int text = 0; text < TEXTS; text++)
-        free(work.ids[text]);
-    free(work.tally);
-    free(work.done);
-    if (complete)
-        return AR_OK;
-    groups_close(self);
-    return ar_no_memory(error, "groups of %zu rows", count);
+    for (size_t i = 0; i < count; i++)
+        if (!done[i])
+            make_kind(&work, items[i].kind);
+    return AR_OK;
 }
 
 void groups_close(struct groups *self)

@@ -61,8 +61,8 @@ struct groups {
     size_t folded; /* rows that are in groups of several */
 };
 
-/* The groups are in the order of the first rows of their kinds. HOST_MEMORY. On success the caller
- * closes it. */
+/* The groups are in the order of the first rows of their kinds. HOST_MEMORY. The caller closes
+ * them. */
 enum ar_status groups_make(struct groups *self, const struct group_item *items, size_t count,
                            struct ar_error *error);
 void groups_close(struct groups *self);

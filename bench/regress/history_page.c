@@ -357,7 +357,6 @@ static const char *change_at(const struct history_judged *judged, size_t series,
 
 static void put_series(const struct history_view *view, size_t index, size_t panel, FILE *stream)
 {
-    static const char *const kinds[] = {"exact", "count", "timed"};
     const struct history_series *series = &view->judged->series[index];
     for (size_t i = 0; i < series->count; i++) {
         const struct history_point *point = &series->points[i];
@@ -367,7 +366,7 @@ static void put_series(const struct history_view *view, size_t index, size_t pan
         csv_text(stream, series->workload_name);
         fputc(',', stream);
         csv_text(stream, series->policy);
-        fprintf(stream, ",%s,%s,%s,%zu,", series->figure, series->unit, kinds[series->kind],
+        fprintf(stream, ",%s,%s,%s,%zu,", series->figure, series->unit, kind_name(series->kind),
                 point->line + 1);
         char commit[COMMIT_IN_FIGURE + 1];
         snprintf(commit, sizeof commit, "%.*s", COMMIT_IN_FIGURE,

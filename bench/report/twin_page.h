@@ -53,15 +53,15 @@ struct twin_page {
     const char *name, *source; /* source NULL: none */
     const struct twin_scenario *scenario;
     const struct twin_result *result;
-    const struct twin_page_reported *reported;
+    struct twin_page_reported *reported;
     size_t reported_count;
     double tolerance;
     size_t range_count; /* runs with other values of what is unknown */
     size_t range_fits;  /* those that pass */
     uint64_t range_least_peak_bytes, range_most_peak_bytes; /* of these */
-    const struct twin_page_cache *caches;
+    struct twin_page_cache *caches;
     size_t cache_count;
-    const struct twin_page_whatif *whatifs; /* the best first */
+    struct twin_page_whatif *whatifs; /* the best first */
     size_t whatif_count;
     bool has_whatifs;       /* they were tried */
     uint64_t whatif_cycles; /* the runs with changes have fewer cycles; 0: as many */

@@ -311,10 +311,10 @@ static void widen_peak(struct twin_study *self, const struct twin_result *result
     const uint64_t bytes = twin_answer_peak(result).bytes;
     if (result->outcome != TWIN_PASSED)
         return;
-    if (!self->range_fits || bytes < self->range_least_peak_bytes)
-        self->range_least_peak_bytes = bytes;
-    AR_RAISE(self->range_most_peak_bytes, bytes);
-    self->range_fits++;
+    if (!self->page.range_fits || bytes < self->page.range_least_peak_bytes)
+        self->page.range_least_peak_bytes = bytes;
+    AR_RAISE(self->page.range_most_peak_bytes, bytes);
+    self->page.range_fits++;
 }
 
 static enum ar_status run_unknown(struct twin_study *self, const struct scenario *text, size_t run,
@@ -331,7 +331,7 @@ static enum ar_status run_unknown(struct twin_study *self, const struct scenario
     twin_compare(&edited, &setup, &result, rows);
     widen_peak(self, &result);
     for (size_t i = 0; i < text->reported_count; i++)
-        widen(text, &rows[i], shown, i, &self->reported[i]);
+        widen(text, &rows[i], shown, i, &self->page.reported[i]);
     return AR_OK;
 }
 
@@ -342,11 +342,11 @@ static enum ar_status try_unknown(struct twin_study *self, const struct scenario
     AR_FREED struct twin_page_reported *rows = calloc(text->reported_count + 1, sizeof *rows);
     AR_TRY_MEMORY(rows, error, "the answers");
     for (size_t i = 0; i < text->reported_count; i++) {
-        self->reported[i].nearest_value = self->reported[i].our_value;
-        self->reported[i].nearest[0] = '\0';
+        self->page.reported[i].nearest_value = self->page.reported[i].our_value;
+        self->page.reported[i].nearest[0] = '\0';
     }
-    self->range_count = scenario_combinations(text);
-    for (size_t run = 0; run < self->range_count; run++)
+    self->page.range_count = scenario_combinations(text);
+    for (size_t run = 0; run < self->page.range_count; run++)
         AR_TRY(run_unknown(self, text, run, rows, error));
     return AR_OK;
 }
@@ -519,7 +519,7 @@ static enum ar_status search_caches(struct twin_study *self, const struct scenar
         const struct ar_option *option = cache_option(&self->setup.parts[i], &now);
         if (!option)
             continue;
-        struct twin_page_cache *cache = &self->caches[self->cache_count++];
+        struct twin_page_cache *cache = &self->page.caches[self->page.cache_count++];
         *cache = (struct twin_page_cache){.part = i,
                                           .option = option->name,
                                           .is_bytes = option->type == AR_OPTION_BYTES,
@@ -580,8 +580,8 @@ static bool saves(const struct twin_page_whatif *row)
 static const struct twin_page_whatif *find_single(const struct twin_study *self, const char *text)
 {
     for (size_t i = 0; i < self->changes.count; i++)
-        if (!strcmp(self->whatifs[i].text, text))
-            return &self->whatifs[i];
+        if (!strcmp(self->page.whatifs[i].text, text))
+            return &self->page.whatifs[i];
     return NULL;
 }
 
@@ -593,13 +593,13 @@ static size_t choose_firsts(const struct twin_study *self, const struct twin_tri
     const bool fits = trials[0].summary.outcome == TWIN_PASSED;
     size_t count = 0;
     for (size_t i = 0; i < self->changes.count; i++) {
-        const struct twin_page_whatif *row = &self->whatifs[i];
+        const struct twin_page_whatif *row = &self->page.whatifs[i];
         if (row->now_fits)
             return 0;
         if (fits ? !saves(row) : !row->runs || row->refused)
             continue;
         size_t at = count < FIRSTS ? count++ : FIRSTS;
-        while (at && (fits ? by_saving(row, &self->whatifs[out[at - 1]]) < 0
+        while (at && (fits ? by_saving(row, &self->page.whatifs[out[at - 1]]) < 0
                            : trials[places[i]].summary.phase >
                                  trials[places[out[at - 1]]].summary.phase)) {
             if (at < FIRSTS)
@@ -638,7 +638,7 @@ static bool worth_a_run(const struct twin_study *self, const struct twin_change 
 {
     const struct twin_page_whatif *second = find_single(self, pair->second);
     for (size_t i = 0; i < first_count && firsts[i] != pair->first; i++)
-        if (second == &self->whatifs[firsts[i]])
+        if (second == &self->page.whatifs[firsts[i]])
             return false;
     return !pair->failed && (!second || (fits ? saves(second) : second->runs && !second->refused));
 }
@@ -647,7 +647,7 @@ static bool worth_a_run(const struct twin_study *self, const struct twin_change 
 static bool is_better(const struct twin_study *self, const struct twin_change *pair,
                       const struct twin_page_whatif *row)
 {
-    const struct twin_page_whatif *alone[] = {&self->whatifs[pair->first],
+    const struct twin_page_whatif *alone[] = {&self->page.whatifs[pair->first],
                                               find_single(self, pair->second)};
     double peak = 0, residue = 0;
     for (size_t i = 0; i < 2 && alone[i]; i++) {
@@ -688,7 +688,7 @@ static enum ar_status try_pairs(struct twin_study *self, const struct twin_trial
     }
     qsort(rows, better, sizeof *rows, by_saving);
     for (size_t i = 0; i < better && i < TWIN_PAIRS; i++)
-        self->whatifs[self->whatif_count++] = rows[i];
+        self->page.whatifs[self->page.whatif_count++] = rows[i];
     return AR_OK;
 }
 
@@ -700,8 +700,8 @@ static enum ar_status try_changes(struct twin_study *self, const struct scenario
     AR_FREED struct twin_trial *at = calloc(count + 1, sizeof *at);
     AR_FREED size_t *places = calloc(count + 1, sizeof *places);
     size_t runs = 0;
-    self->whatifs = calloc(count + TWIN_PAIRS, sizeof *self->whatifs);
-    AR_TRY_MEMORY(at && places && self->whatifs, error, "the answers");
+    self->page.whatifs = calloc(count + TWIN_PAIRS, sizeof *self->page.whatifs);
+    AR_TRY_MEMORY(at && places && self->page.whatifs, error, "the answers");
     /* The first one is the scenario itself. */
     at[runs++] = (struct twin_trial){.text = text, .cache_part = SIZE_MAX};
     for (size_t i = 0; i < count; i++)
@@ -712,10 +712,10 @@ static enum ar_status try_changes(struct twin_study *self, const struct scenario
         }
     AR_TRY(twin_trials_run(&self->trials, at, runs, error));
     for (size_t i = 0; i < count; i++)
-        take_trial(&self->whatifs[i], &self->changes.at[i], &at[places[i]], &at[0].summary);
-    self->whatif_count = count;
+        take_trial(&self->page.whatifs[i], &self->changes.at[i], &at[places[i]], &at[0].summary);
+    self->page.whatif_count = count;
     AR_TRY(try_pairs(self, at, places, error));
-    qsort(self->whatifs, self->whatif_count, sizeof *self->whatifs, by_saving);
+    qsort(self->page.whatifs, self->page.whatif_count, sizeof *self->page.whatifs, by_saving);
     return AR_OK;
 }
 
@@ -731,45 +731,37 @@ static enum ar_status run_again(struct twin_study *self, const struct scenario *
 
 /* ---- the study ------------------------------------------------------------------------------ */
 
+static enum ar_status study(struct twin_study *self, const struct scenario *text,
+                            const char *journal, struct ar_error *error)
+{
+    AR_TRY(twin_setup_make(text, &self->setup, error));
+    AR_TRY_MEMORY(self->page.reported && self->page.caches, error, "the answers");
+    enum ar_status status = twin_run(&self->setup.scenario, &self->result, error);
+    AR_TRY(twin_setup_error(text, &self->setup, SIZE_MAX, &self->result, status, error));
+    twin_compare(text, &self->setup, &self->result, self->page.reported);
+    if (text->unknown_count)
+        AR_TRY(try_unknown(self, text, error));
+    return self->page.has_whatifs ? run_again(self, text, journal, error) : AR_OK;
+}
+
 enum ar_status twin_study_run(const struct scenario *text, bool again, const char *journal,
                               struct twin_study *out, struct ar_error *error)
 {
-    *out = (struct twin_study){.cache_count = 0};
-    enum ar_status status = twin_setup_make(text, &out->setup, error);
-    out->reported = calloc(text->reported_count + 1, sizeof *out->reported);
-    out->caches = calloc(text->section_count + 1, sizeof *out->caches);
-    if (!status && (!out->reported || !out->caches))
-        status = ar_no_memory(error, "the answers");
-    if (!status) {
-        status = twin_run(&out->setup.scenario, &out->result, error);
-        status = twin_setup_error(text, &out->setup, SIZE_MAX, &out->result, status, error);
-    }
-    if (!status)
-        twin_compare(text, &out->setup, &out->result, out->reported);
-    if (!status && text->unknown_count)
-        status = try_unknown(out, text, error);
-    if (!status && again)
-        status = run_again(out, text, journal, error);
     const char *slash = strrchr(text->path, '/'), *name = slash ? slash + 1 : text->path;
+    const bool fewer = again && text->cycles > TWIN_WHATIF_CYCLES;
+    *out = (struct twin_study){
+        .page = {.name = out->name,
+                 .source = text->source,
+                 .scenario = &out->setup.scenario,
+                 .result = &out->result,
+                 .reported = calloc(text->reported_count + 1, sizeof *out->page.reported),
+                 .reported_count = text->reported_count,
+                 .tolerance = text->tolerance,
+                 .caches = calloc(text->section_count + 1, sizeof *out->page.caches),
+                 .has_whatifs = again,
+                 .whatif_cycles = fewer ? TWIN_WHATIF_CYCLES : 0}};
     snprintf(out->name, sizeof out->name, "%.*s", (int)strcspn(name, "."), name);
-    out->page = (struct twin_page){
-        .name = out->name,
-        .source = text->source,
-        .scenario = &out->setup.scenario,
-        .result = &out->result,
-        .reported = out->reported,
-        .reported_count = text->reported_count,
-        .tolerance = text->tolerance,
-        .range_count = out->range_count,
-        .range_fits = out->range_fits,
-        .range_least_peak_bytes = out->range_least_peak_bytes,
-        .range_most_peak_bytes = out->range_most_peak_bytes,
-        .caches = out->caches,
-        .cache_count = out->cache_count,
-        .whatifs = out->whatifs,
-        .whatif_count = out->whatif_count,
-        .has_whatifs = again,
-        .whatif_cycles = again && text->cycles > TWIN_WHATIF_CYCLES ? TWIN_WHATIF_CYCLES : 0};
+    enum ar_status status = study(out, text, journal, error);
     if (status)
         twin_study_close(out, false);
     return status;
@@ -783,8 +775,8 @@ void twin_study_close(struct twin_study *self, bool finished)
     twin_changes_close(&self->pairs);
     twin_changes_close(&self->changes);
     scenario_close(&self->few);
-    free(self->reported);
-    free(self->caches);
-    free(self->whatifs);
-    *self = (struct twin_study){.cache_count = 0};
+    free(self->page.reported);
+    free(self->page.caches);
+    free(self->page.whatifs);
+    *self = (struct twin_study){.name = ""};
 }

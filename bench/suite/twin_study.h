@@ -109,13 +109,8 @@ struct twin_study {
     struct twin_changes pairs; /* each is two of them, made one after the other */
     struct twin_trials trials; /* its journal */
     struct scenario few;       /* of at most TWIN_WHATIF_CYCLES cycles */
-    struct twin_page_reported *reported;
-    struct twin_page_cache *caches;
-    struct twin_page_whatif *whatifs;
-    size_t cache_count, whatif_count, range_count, range_fits;
-    uint64_t range_least_peak_bytes, range_most_peak_bytes;
     char name[64];
-    struct twin_page page; /* points to the above */
+    struct twin_page page; /* points to the above; its arrays belong to the study */
 };
 
 /* Runs it. The answers are in `page`. `text` must outlive the study. `again`: also the runs with
