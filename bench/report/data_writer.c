@@ -201,10 +201,18 @@ void csv_put_plain(struct csv_writer *self, const char *text)
     fputs(text, self->stream);
 }
 
+/* A series is a million rows of integers, and printf took two thirds of the time of such a run. */
 void csv_put_integer(struct csv_writer *self, uint64_t integer)
 {
-    csv_put_empty(self);
-    fprintf(self->stream, "%" PRIu64, integer);
+    char text[1 + 20]; // 2^64 - 1 has 20 digits
+    char *at = text + sizeof text;
+    do {
+        *--at = (char)('0' + integer % 10);
+    } while (integer /= 10);
+    if (self->filled)
+        *--at = ',';
+    self->filled = true;
+    fwrite(at, 1, (size_t)(text + sizeof text - at), self->stream);
 }
 
 void csv_put_real(struct csv_writer *self, double real)
