@@ -278,7 +278,14 @@ uint64_t ar_range_tree_most_below(const struct ar_range_pool *pool, uint32_t roo
 
 uint32_t ar_range_tree_next(const struct ar_range_pool *pool, uint32_t root, uint32_t node)
 {
-    return ar_range_tree_first(pool, root, node ? pool->nodes[node].address + 1 : 0, 0);
+    const struct ar_range_node *nodes = pool->nodes;
+    uint32_t found = 0;
+    while (root) {
+        bool later = !node || nodes[root].address > nodes[node].address;
+        found = later ? root : found;
+        root = later ? nodes[root].left : nodes[root].right;
+    }
+    return found;
 }
 
 bool ar_range_tree_walk(const struct ar_range_pool *pool, uint32_t root, ar_range_visit *visit,
