@@ -6,6 +6,7 @@
 # that count). Variables, all optional but one:
 #   DEVICE        of the suite (sim). On a card there are no counts, and times are of `times` alone
 #   POLICIES      specs instead of all policies, such as './mine.so torch:max_split_size_mb=64'
+#   SUITE         another suite than workloads/suites/regress.ini
 #   BASELINE      the folder of the baseline (results/baselines, on a card results/baselines/DEVICE)
 #   BASE          a commit, which is built in .build/base
 #   BASE_PROGRAM  for `times`: an allocrig that is built already, instead of a commit
@@ -18,7 +19,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$2
 device=${DEVICE:-sim}
-suite=workloads/suites/regress.ini
+suite=${SUITE:-workloads/suites/regress.ini}
 work=${REGRESS_WORK:-.build/regress}
 waivers=results/baselines/waivers.ini
 baseline=results/baselines

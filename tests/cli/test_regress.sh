@@ -45,6 +45,13 @@ for ((i = 1; i <= rounds; i++)); do
     said "unchanged_is_all_the_same_$i" '^[0-9]{3,} figures SAME, 0 BETTER, 0 WORSE, 0 AMBIGUOUS, 0 NO-DATA'
 done
 
+# What follows needs no more than two workloads.
+printf '%s\n' '[suite]' 'name = small' 'metrics = exact' '[policies]' all '[workloads]' random:events=20000,seed=2 \
+    gradient_tape:steps=4 '[devices]' sim:profile=h100 >"$tmp/small.ini"
+export SUITE=$tmp/small.ini
+gate baseline
+check another_suite_is_run grep -q 'gradient_tape' "$tmp/base/results.json"
+
 # About 5 % more instructions: the number of turns of a loop is computed from a first measurement.
 if [ $counting = yes ]; then
     count() { awk -F'"instructions": ' '/"measure": "none"/ { print $2 + 0 }' "$1"; }
