@@ -79,10 +79,10 @@ refuses no_workload 2 'no workload given' capacity -p growth
 refuses unknown_policy 2 'did you mean "growth"' capacity -p grwth -w order_flip
 refuses stray_word 2 'growth: there is no such file, and no generator' capacity growth
 # A recording alone: under the settings with which it was recorded.
-lora=workloads/data/lora_recompute.default.csv.gz
-run capacity "$lora"
+graphs=workloads/data/graphs.expandable.csv.gz
+run capacity "$graphs"
 cp "$out" "$tmp/alone"
-run capacity -p torch -w "$lora"
+run capacity -p "torch:conf='expandable_segments:True'" -w "$graphs"
 check a_recording_alone cmp -s "$out" "$tmp/alone"
 refuses json_nowhere 2 "$tmp/no/x.json: cannot be written" capacity -p growth -w order_flip --json "$tmp/no/x.json"
 
