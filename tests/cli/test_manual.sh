@@ -20,6 +20,7 @@ while read -r command; do
     ! grep -qF -- " ${command#./allocrig }" tests/cli/test_*.sh || continue
     count=$((count + 1))
     case $command in *"-p all -w embedding --"*) command=${command/-p all/-p torch} ;; esac # test_isolate.sh runs all
+    command=${command/ --replicates 10/ --replicates 3} # test_replicates.sh has nine
     eval "$command" >"$out" 2>"$err" </dev/null
     verdict "command_$count" $?
     [ ! -s "$err" ] || echo "  $command: $(tail -n 1 "$err")"
