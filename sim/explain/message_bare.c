@@ -508,11 +508,16 @@ static bool is_failure(const struct message_text *text, const struct message_for
         "can'tfree|cannotfree|unabletofree";
     size_t before = fails_reach(form), after = before * 3 / 2;
     size_t from = at > before ? at - before : 0, to = at + after;
+    bool pinned = form->flags & FORM_HOST && !(form->flags & FORM_WORD);
+    size_t begin = pinned ? from : message_text_sentence_begin(text, at);
+    size_t end = pinned ? to : message_text_sentence_end(text, at) + 1;
     char last = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
     bool inside = isalpha((unsigned char)last) || last == '_'; /* of a name in a program */
     return !inside && !message_claim_is_feared(text, at) && !message_text_ends(text, "(not", at) &&
            !message_text_ends(text, ",not", at) &&
            (form->flags & (FORM_HOST | FORM_WORD) || card_near(text, at, NEAR_CHARACTERS)) &&
+           message_text_any(text, fails_of(form), from > begin ? from : begin,
+                            to < end ? to : end) &&
            !message_text_any(text, others, from, to) && !is_column(text, at);
 }
 
@@ -597,7 +602,8 @@ static bool is_said(const struct message_text *text, const struct message_form *
     } others[] = {{"gc(", ")"},        {"young(", ")"},      {"full(", ")"}, /* Java */
                   {"", "instatictls"}, {"", "ateafreeport"}, {"", "ateport"},
                   {"", "ateaport"},    {"--", "-"},          {"", "]extendingbfcarena"},
-                  {"", "snapshot"},    {"", "observer"},     {"", "handl"}};
+                  {"", "snapshot"},    {"", "observer"},     {"", "handl"},
+                  {"test_", ""}};
     const char *rest = text->chars + at + length;
     if (strncmp(rest + strspn(rest, "\":="), "false", 5) == 0)
         return false;

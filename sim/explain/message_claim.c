@@ -35,22 +35,21 @@ bool message_claim_is_feared(const struct message_text *text, size_t at)
 
 bool message_claim_is_code(const struct message_text *text, size_t at)
 {
-    static const char *const calls[] = {"print(", "println(", "printf(", "console.log(", "logger."};
-    static const char *const commands[] = {"echo", "printf", "grep", "egrep"};
-    for (size_t i = at, length; i > 0 && at - i < NEAR_CHARACTERS;) {
+    /* A space stands for one. */
+    static const char *const words[] = {"print(",  "println(", "printf(", "console.log(", "logger.",
+                                        "printf ", "echo ",    "grep ",   "egrep "};
+    for (size_t i = at; i > 0 && at - i < NEAR_CHARACTERS;) {
         if (text->gaps[i--] == MESSAGE_GAP_LINE)
             break;
-        if (!strchr("pcleg", text->chars[i]) || /* of the words */
-            (i > 0 && !text->gaps[i] && isalnum((unsigned char)text->chars[i - 1])))
+        if ((!text->gaps[i] && i > 0 && isalnum((unsigned char)text->chars[i - 1])) ||
+            !strchr("pcleg", text->chars[i])) /* of the words */
             continue;
-        for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
-            if (strncmp(text->chars + i, calls[j], strlen(calls[j])) == 0)
+        for (size_t j = 0; j < sizeof words / sizeof *words; j++) {
+            size_t length = strcspn(words[j], " ");
+            if (strncmp(text->chars + i, words[j], length) == 0 &&
+                (!words[j][length] || text->gaps[i + length] == MESSAGE_GAP_SPACE))
                 return true;
-        for (size_t j = 0; j < sizeof commands / sizeof *commands; j++)
-            if (length = strlen(commands[j]),
-                text->gaps[i + length] == MESSAGE_GAP_SPACE &&
-                    strncmp(text->chars + i, commands[j], length) == 0)
-                return true;
+        }
     }
     return false;
 }
@@ -80,7 +79,8 @@ bool message_claim_is_survived(const struct message_text *text, size_t at)
 bool message_claim_denies_card(const struct message_text *text)
 {
     static const char words[] = "notcuda|notgpu|notthegpu|notagpu|notvram|notvideomem|notthecard|"
-                                "isn'tgpu|isn'tvram|nothingtodowiththegpu|nothingtodowithcuda";
+                                "isn'tgpu|isn'tvram|nothingtodowiththegpu|nothingtodowithcuda|"
+                                "vramisfine|vramisok|vramusageisfine|gpuisfine|gpumemoryisfine";
     return message_text_any(text, words, 0, text->count);
 }
 
