@@ -406,16 +406,14 @@ const char *ar_class_lists_fault(const struct ar_class_lists *self, const struct
                                  uint64_t *count)
 {
     *count = 0;
-    for (unsigned first = 0; first < AR_CLASS_FIRSTS; first++) {
-        for (unsigned second = 0; second < AR_CLASS_SECONDS; second++) {
-            uint32_t head = self->heads[first * AR_CLASS_SECONDS + second];
-            if ((self->second_map[first] >> second & 1u) != (head != 0))
-                return "a bit and its list differ";
-            for (uint32_t s = head; s; s = at[s].right)
-                ++*count;
-        }
-        if ((self->second_map[first] != 0) != (self->first_map >> first & 1u))
-            return "the two bitmaps differ";
+    for (unsigned class_index = 0; class_index < AR_CLASSES; class_index++) {
+        uint32_t head = self->heads[class_index];
+        if ((self->bits[class_index / 64u] >> class_index % 64u & 1u) != (head != 0))
+            return "a bit and its list differ";
+        if (head && class_index / 64u >= self->words)
+            return "a class is above the highest one";
+        for (uint32_t s = head; s; s = at[s].right)
+            ++*count;
     }
     return NULL;
 }

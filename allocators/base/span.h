@@ -42,12 +42,18 @@ struct ar_spans {
 AR_API bool ar_spans_reserve(struct ar_spans *self, struct ar_host *host, uint32_t wanted);
 AR_API void ar_spans_close(struct ar_spans *self, struct ar_host *host);
 
-/* Takes a spare record. One must be there. */
+/* Records that are neither spare nor record 0. */
+static inline uint32_t ar_spans_taken(const struct ar_spans *self)
+{
+    return self->count ? self->count - 1 - self->spare_count : 0;
+}
+
 static inline uint64_t ar_span_end(const struct ar_span *span)
 {
     return span->address + span->bytes;
 }
 
+/* Takes a spare record. One must be there. */
 static inline uint32_t ar_spans_take(struct ar_spans *self)
 {
     uint32_t taken = self->spare;
@@ -328,65 +334,63 @@ static inline uint32_t ar_span_index_next(struct ar_span_index *self, struct ar_
     return *place.link;
 }
 
-/* Free spans in lists by size class, the span that was freed last first, and two levels of bitmaps
- * that find the next class with a span in a few instructions. Policies of the kind "segregated fit"
- * build on them; what a class is, they say themselves. Higher classes hold larger spans.
+/* Free spans in lists by size class, the span that was freed last first, and a bitmap that finds
+ * the next class with a span in a few instructions. (A second level of bits cost more to keep than
+ * it saved: the next span is mostly in the same word.) Policies of the kind "segregated fit" build
+ * on them; what a class is, they say themselves. Higher classes hold larger spans.
  *
- * While a span is in a list, `left` and `right` are its neighbours there (0: none), and `owner` is
- * the class. */
+ * While a span is in a list, `right` is the next one there (0: none), `owner` the class, and `left`
+ * the one before it; of the first one `left` means nothing. */
 
-#define AR_CLASS_FIRSTS  41u
-#define AR_CLASS_SECONDS 32u
-#define AR_CLASSES       (AR_CLASS_FIRSTS * AR_CLASS_SECONDS)
+#define AR_CLASSES     1312u
+#define AR_CLASS_WORDS 21u /* of 64 classes */
 
 struct ar_class_lists {
-    uint64_t first_map;                   /* bit f: one of the 32 classes of f has a span */
-    uint32_t second_map[AR_CLASS_FIRSTS]; /* bit s of entry f: class 32 f + s has a span */
-    uint32_t heads[AR_CLASSES];
+    uint32_t heads[AR_CLASSES];    /* first: the address of one takes no addition */
+    uint64_t bits[AR_CLASS_WORDS]; /* bit b of word w: class 64 w + b has a span */
+    unsigned words;                /* that have bits */
 };
 
+/* Before the first span of a class: spans up to this class are pushed. */
+static inline void ar_class_lists_reach(struct ar_class_lists *self, unsigned class_index)
+{
+    if (self->words <= class_index / 64u)
+        self->words = class_index / 64u + 1;
+}
+
+/* The span is marked as unused by the caller. */
 static inline void ar_class_lists_push(struct ar_class_lists *self, struct ar_span *at,
                                        unsigned class_index, uint32_t added)
 {
     struct ar_span *span = &at[added];
     uint32_t head = self->heads[class_index];
     self->heads[class_index] = added;
-    span->left = 0;
     span->right = head;
     span->owner = class_index;
-    span->used = 0;
-    if (head) {
+    if (head)
         at[head].left = added;
-    } else {
-        self->first_map |= UINT64_C(1) << class_index / AR_CLASS_SECONDS;
-        self->second_map[class_index / AR_CLASS_SECONDS] |= UINT32_C(1)
-                                                            << class_index % AR_CLASS_SECONDS;
-    }
+    else
+        self->bits[class_index / 64u] |= UINT64_C(1) << class_index % 64u;
 }
 
 /* Removes the head of a list, which `right` follows. */
-static inline void ar_class_lists_pop(struct ar_class_lists *self, struct ar_span *at,
-                                      unsigned class_index, uint32_t right)
+static inline void ar_class_lists_pop(struct ar_class_lists *self, unsigned class_index,
+                                      uint32_t right)
 {
     self->heads[class_index] = right;
-    if (right) {
-        at[right].left = 0;
-    } else {
-        uint32_t *map = &self->second_map[class_index / AR_CLASS_SECONDS];
-        *map &= ~(UINT32_C(1) << class_index % AR_CLASS_SECONDS);
-        if (!*map)
-            self->first_map &= ~(UINT64_C(1) << class_index / AR_CLASS_SECONDS);
-    }
+    if (!right)
+        self->bits[class_index / 64u] ^= UINT64_C(1) << class_index % 64u;
 }
 
 static inline void ar_class_lists_remove(struct ar_class_lists *self, struct ar_span *at,
-                                         const struct ar_span *span)
+                                         uint32_t removed)
 {
-    if (span->left) {
+    const struct ar_span *span = &at[removed];
+    if (self->heads[span->owner] == removed) {
+        ar_class_lists_pop(self, span->owner, span->right);
+    } else {
         at[span->left].right = span->right;
         at[span->right].left = span->left; /* also in record 0 */
-    } else {
-        ar_class_lists_pop(self, at, span->owner, span->right);
     }
 }
 
@@ -396,30 +400,31 @@ static inline bool ar_class_lists_find(const struct ar_class_lists *self, unsign
 {
     if (class_index >= AR_CLASSES)
         return false;
-    unsigned first = class_index / AR_CLASS_SECONDS;
-    uint32_t second = self->second_map[first] & (~UINT32_C(0) << class_index % AR_CLASS_SECONDS);
-    if (!second) {
-        uint64_t above = self->first_map & (~UINT64_C(1) << first);
-        if (!above)
+    unsigned word = class_index / 64u;
+    uint64_t bits = self->bits[word] & (~UINT64_C(0) << class_index % 64u);
+    while (!bits) {
+        if (++word >= self->words)
             return false;
-        first = (unsigned)__builtin_ctzll(above);
-        second = self->second_map[first];
+        bits = self->bits[word];
     }
-    *found = first * AR_CLASS_SECONDS + (unsigned)__builtin_ctz(second);
+    *found = word * 64u + (unsigned)__builtin_ctzll(bits);
     return true;
 }
 
-/* The highest class that has a span. False: none. */
-static inline bool ar_class_lists_highest(const struct ar_class_lists *self, unsigned *found)
+/* The highest class that has a span. False: there is none, or it is below `least`. */
+static inline bool ar_class_lists_highest(const struct ar_class_lists *self, unsigned least,
+                                          unsigned *found)
 {
-    if (!self->first_map)
+    unsigned word = self->words, end = least / 64u;
+    while (word > end && !self->bits[word - 1])
+        word--;
+    if (word <= end)
         return false;
-    unsigned first = 63u - (unsigned)__builtin_clzll(self->first_map);
-    *found = first * AR_CLASS_SECONDS + 31u - (unsigned)__builtin_clz(self->second_map[first]);
+    *found = word * 64u - 1 - (unsigned)__builtin_clzll(self->bits[word - 1]);
     return true;
 }
 
-/* For validate: whether the span is in the list of `class_index`; and a check of all maps and
+/* For validate: whether the span is in the list of `class_index`; and a check of the bitmap and all
  * lists, which counts the spans and returns what is wrong, or NULL. */
 AR_API bool ar_class_lists_has(const struct ar_class_lists *self, const struct ar_span *at,
                                unsigned class_index, uint32_t span);

@@ -20,6 +20,8 @@
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define MANTISSA_BITS 3u
 #define MANTISSA      UINT64_C(8)
 /* The bottom of the highest bin that a 32-bit size can have: MAX_BIN_SIZE of Mooncake. */
@@ -42,8 +44,10 @@ struct offset {
     uint32_t first; /* the block at the start of the region */
     unsigned unit_log2;
     bool round_up, unit_given;
-    uint64_t block_count, most_blocks; /* used and free; most_blocks may not be reached */
-    uint64_t splits, merges, failures;
+    uint64_t below_unit;  /* a unit less one byte */
+    uint64_t most_blocks; /* used and free */
+    uint32_t kept;        /* spare records that most_blocks does not allow to be used */
+    uint64_t splits, failures;
 };
 
 static const struct ar_option offset_options[] = {
@@ -71,7 +75,10 @@ static inline unsigned bin_of(uint64_t units)
 /* The lowest bin in which every block has at least `units`. */
 static inline unsigned bin_above(uint64_t units)
 {
-    return bin_of(units - 1) + 1;
+    unsigned bin = bin_of(units - 1) + 1;
+    if (bin >= AR_CLASSES) /* requests have less than 2^60 bytes */
+        __builtin_unreachable();
+    return bin;
 }
 
 /* The smallest size of a bin. */
@@ -82,20 +89,31 @@ static inline uint64_t bin_bottom(unsigned bin)
     return exponent ? (mantissa | MANTISSA) << (exponent - 1) : mantissa;
 }
 
-static inline bool fills_region(const struct ar_span *span)
+/* For one block more, within rule 4. */
+static inline bool has_record(const struct offset *self)
 {
-    return !(span->previous | span->next);
+    return self->spans.spare_count > self->kept;
 }
 
 /* A block that is in no bin becomes free. */
-static inline void add_free(struct offset *self, uint32_t block)
+INLINE void add_free(struct offset *self, uint32_t block, const bool watched)
 {
-    const struct ar_span *span = &self->spans.at[block];
-    ar_class_lists_push(&self->lists, self->spans.at, bin_of(span->bytes >> self->unit_log2),
-                        block);
-    if (__builtin_expect(fills_region(span), 0))
-        self->base.totals.releasable_bytes += span->bytes;
-    ar_policy_free_added(&self->base, span->bytes);
+    uint64_t bytes = self->spans.at[block].bytes;
+    ar_class_lists_push(&self->lists, self->spans.at, bin_of(bytes >> self->unit_log2), block);
+    if (watched)
+        ar_policy_free_added(&self->base, bytes);
+}
+
+static inline uint64_t units_of(const struct offset *self, uint64_t bytes)
+{
+    return (bytes + self->below_unit) >> self->unit_log2;
+}
+
+static inline uint64_t granted_bytes(const struct offset *self, uint64_t units)
+{
+    if (__builtin_expect(self->round_up, 0))
+        units = bin_bottom(bin_above(units));
+    return units << self->unit_log2;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -104,6 +122,7 @@ static void choose_unit(struct offset *self, uint64_t region_bytes)
 {
     while (!self->unit_given && region_bytes >> self->unit_log2 > MOST_UNITS)
         self->unit_log2++;
+    self->below_unit = (UINT64_C(1) << self->unit_log2) - 1;
 }
 
 /* The region, as one free block. */
@@ -119,71 +138,114 @@ static enum ar_status open_region(struct offset *self, uint64_t least_bytes)
         ar_spans_new(&self->spans, self->region.address,
                      ar_size_round_down(self->region.bytes, UINT64_C(1) << self->unit_log2));
     self->base.totals.overhead_bytes += self->region.bytes - self->spans.at[self->first].bytes;
-    self->block_count = 1;
-    add_free(self, self->first);
+    ar_class_lists_reach(&self->lists, bin_of(self->region.bytes >> self->unit_log2));
+    self->base.totals.releasable_bytes = self->spans.at[self->first].bytes;
+    add_free(self, self->first, true);
     return AR_OK;
 }
 
-/* The first bin with a block for the request; the region may be new. */
-static __attribute__((noinline)) enum ar_status find_rarely(struct offset *self, uint64_t bytes,
-                                                            unsigned *bin)
+static enum ar_status offset_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                   struct ar_policy_block *out);
+
+/* For a request that the bins cannot serve: records are missing, or the region. */
+static __attribute__((noinline)) enum ar_status alloc_rare(struct offset *self,
+                                                           const struct ar_policy_request *request,
+                                                           struct ar_policy_block *out)
 {
+    unsigned bin;
     AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 1));
-    AR_TRY(self->region.bytes ? AR_OK : open_region(self, bytes));
-    uint64_t unit = UINT64_C(1) << self->unit_log2;
-    uint64_t units = (bytes + unit - 1) >> self->unit_log2;
-    if (self->block_count + 1 < self->most_blocks &&
-        ar_class_lists_find(&self->lists, bin_above(units), bin))
-        return AR_OK;
-    return AR_NO_MEMORY;
+    enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request->bytes);
+    uint64_t records = self->spans.count - 1;
+    self->kept = records > self->most_blocks ? (uint32_t)(records - self->most_blocks) : 0;
+    if (status == AR_OK && has_record(self) &&
+        ar_class_lists_find(&self->lists, bin_above(units_of(self, request->bytes)), &bin))
+        return offset_alloc(&self->base, request, out);
+    self->failures += status == AR_OK || status == AR_NO_MEMORY;
+    return status == AR_OK ? AR_NO_MEMORY : status;
+}
+
+/* The usual path makes no calls, and there is a copy of it without a watch of free blocks: few
+ * registers are saved. */
+INLINE enum ar_status serve(struct offset *self, const struct ar_policy_request *request,
+                            struct ar_policy_block *out, const bool watched)
+{
+    uint64_t units = units_of(self, request->bytes);
+    unsigned bin;
+    if (!has_record(self) || !ar_class_lists_find(&self->lists, bin_above(units), &bin))
+        return alloc_rare(self, request, out);
+    uint64_t bytes = granted_bytes(self, units);
+    struct ar_span *at = self->spans.at;
+    uint32_t block = self->lists.heads[bin];
+    struct ar_span *span = &at[block];
+    uint32_t right = span->right;
+    uint64_t rest_bytes = span->bytes - bytes;
+    span->used = 1;
+    span->requested_bytes = request->bytes;
+    ar_policy_grant(&self->base, out, span->address, bytes, block);
+    self->base.totals.releasable_bytes = 0;
+    ar_class_lists_pop(&self->lists, bin, right);
+    if (watched)
+        ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
+    if (rest_bytes) {
+        uint32_t rest = ar_spans_cut(&self->spans, block, bytes, 0);
+        ar_class_lists_push(&self->lists, at, bin_of(rest_bytes >> self->unit_log2), rest);
+        self->splits++;
+    }
+    return AR_OK;
+}
+
+static __attribute__((noinline)) enum ar_status
+serve_watched(struct offset *self, const struct ar_policy_request *request,
+              struct ar_policy_block *out)
+{
+    return serve(self, request, out, true);
 }
 
 static enum ar_status offset_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                    struct ar_policy_block *out)
 {
     struct offset *self = (struct offset *)base;
-    uint64_t unit = UINT64_C(1) << self->unit_log2;
-    unsigned bin;
-    if (self->block_count + 1 >= self->most_blocks || self->spans.spare_count == 0 ||
-        !ar_class_lists_find(&self->lists,
-                             bin_above((request->bytes + unit - 1) >> self->unit_log2), &bin)) {
-        enum ar_status status = find_rarely(self, request->bytes, &bin);
-        if (status != AR_OK) {
-            self->failures += status == AR_NO_MEMORY;
-            return status;
-        }
-        unit = UINT64_C(1) << self->unit_log2; /* it may follow from the region */
-    }
-    uint64_t units = (request->bytes + unit - 1) >> self->unit_log2;
-    if (self->round_up)
-        units = bin_bottom(bin_above(units));
-    uint64_t bytes = units << self->unit_log2;
-    struct ar_span *at = self->spans.at;
-    uint32_t block = self->lists.heads[bin];
-    ar_class_lists_pop(&self->lists, at, bin, at[block].right);
-    if (__builtin_expect(fills_region(&at[block]), 0))
-        base->totals.releasable_bytes -= at[block].bytes;
-    at[block].used = 1;
-    uint64_t rest_bytes = at[block].bytes - bytes;
-    ar_policy_free_replaced(base, at[block].bytes, rest_bytes);
-    if (rest_bytes) {
-        uint32_t rest = ar_spans_cut(&self->spans, block, bytes, 0);
-        ar_class_lists_push(&self->lists, at, bin_of(rest_bytes >> self->unit_log2), rest);
-        self->block_count++;
-        self->splits++;
-    }
-    at[block].requested_bytes = request->bytes;
-    ar_policy_grant(base, out, at[block].address, bytes, block);
-    return AR_OK;
+    return base->watch ? serve_watched(self, request, out) : serve(self, request, out, false);
 }
 
 /* Takes a free neighbour out of its bin, to be joined. */
-static inline void take_neighbour(struct offset *self, struct ar_span *at, uint32_t neighbour)
+INLINE uint64_t take_neighbour(struct offset *self, struct ar_span *at, uint32_t neighbour,
+                               const bool watched)
 {
-    ar_policy_free_removed(&self->base, at[neighbour].bytes);
-    ar_class_lists_remove(&self->lists, at, &at[neighbour]);
-    self->block_count--;
-    self->merges++;
+    if (watched)
+        ar_policy_free_removed(&self->base, at[neighbour].bytes);
+    ar_class_lists_remove(&self->lists, at, neighbour);
+    return at[neighbour].bytes;
+}
+
+INLINE enum ar_status take_back(struct offset *self, uint32_t block, const bool watched)
+{
+    struct ar_span *at = self->spans.at;
+    uint64_t bytes = at[block].bytes;
+    ar_policy_ungrant(&self->base, at[block].requested_bytes, bytes);
+    if (__builtin_expect(!self->base.totals.live_blocks, 0)) /* all will be one free block */
+        self->base.totals.releasable_bytes = ar_policy_free_bytes(&self->base.totals);
+    uint32_t next = at[block].next;
+    if (!at[next].used) { /* record 0 counts as used */
+        bytes += take_neighbour(self, at, next, watched);
+        (void)ar_spans_join(&self->spans, block, next);
+    }
+    uint32_t previous = at[block].previous;
+    if (!at[previous].used) {
+        bytes += take_neighbour(self, at, previous, watched);
+        (void)ar_spans_join(&self->spans, previous, block);
+        block = previous;
+    }
+    at[block].used = 0;
+    at[block].bytes = bytes;
+    add_free(self, block, watched);
+    return AR_OK;
+}
+
+static __attribute__((noinline)) enum ar_status take_back_watched(struct offset *self,
+                                                                  uint32_t block)
+{
+    return take_back(self, block, true);
 }
 
 static enum ar_status offset_free(struct ar_policy *base, const struct ar_policy_block *given,
@@ -191,24 +253,8 @@ static enum ar_status offset_free(struct ar_policy *base, const struct ar_policy
 {
     struct offset *self = (struct offset *)base;
     uint32_t block = (uint32_t)given->cookie;
-    struct ar_span *at = self->spans.at;
     (void)stream;
-    ar_policy_ungrant(base, at[block].requested_bytes, at[block].bytes);
-    uint32_t previous = at[block].previous;
-    uint32_t next = at[block].next;
-    if (!at[next].used) { /* record 0 counts as used */
-        take_neighbour(self, at, next);
-        at[block].bytes += at[next].bytes;
-        (void)ar_spans_join(&self->spans, block, next);
-    }
-    if (!at[previous].used) {
-        take_neighbour(self, at, previous);
-        at[previous].bytes += at[block].bytes;
-        (void)ar_spans_join(&self->spans, previous, block);
-        block = previous;
-    }
-    add_free(self, block);
-    return AR_OK;
+    return base->watch ? take_back_watched(self, block) : take_back(self, block, false);
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
@@ -218,7 +264,8 @@ static void offset_stats(const struct ar_policy *base, struct ar_policy_stats *o
     const struct offset *self = (const struct offset *)base;
     *out = (struct ar_policy_stats){.totals = base->totals};
     out->count.splits = self->splits;
-    out->count.merges = self->merges;
+    if (self->region.bytes) /* each split makes a block, and each merge takes one away */
+        out->count.merges = self->splits + 1 - ar_spans_taken(&self->spans);
     out->count.segments_made = self->region.bytes != 0;
     out->count.failures = self->failures;
 }
@@ -227,8 +274,8 @@ static void offset_room(const struct ar_policy *base, struct ar_policy_room *out
 {
     const struct offset *self = (const struct offset *)base;
     unsigned bin;
-    bool any =
-        self->block_count + 1 < self->most_blocks && ar_class_lists_highest(&self->lists, &bin);
+    bool any = ar_spans_taken(&self->spans) < self->most_blocks &&
+               ar_class_lists_highest(&self->lists, 0, &bin);
     ar_policy_room_fill(out, any ? bin_bottom(bin) << self->unit_log2 : 0, 0, 0);
 }
 
@@ -286,11 +333,11 @@ static enum ar_status offset_validate(const struct ar_policy *base, struct ar_er
             return ar_policy_broken(base, fault, address, error);
         address += span->bytes;
         free_blocks += !span->used;
-        releasable_bytes += !span->used && fills_region(span) ? span->bytes : 0;
+        releasable_bytes += !span->used && !(span->previous | span->next) ? span->bytes : 0;
     }
     uint64_t listed;
     const char *fault = ar_class_lists_fault(&self->lists, self->spans.at, &listed);
-    if (!fault && (listed != free_blocks || blocks != self->block_count))
+    if (!fault && (listed != free_blocks || blocks != ar_spans_taken(&self->spans)))
         fault = "the bins or the number of blocks differ from the blocks of the region";
     if (!fault &&
         address + base->totals.overhead_bytes != self->region.address + self->region.bytes)
@@ -325,9 +372,10 @@ static enum ar_status offset_create(const struct ar_policy_context *context, con
     self->host = context->host;
     region_open(&self->region, &values->region, &values->common);
     self->unit_log2 = (unsigned)__builtin_ctzll(unit);
+    self->below_unit = unit - 1;
     self->unit_given = values->unit_bytes != 0;
     self->round_up = values->round_up;
-    self->most_blocks = values->most_blocks;
+    self->most_blocks = values->most_blocks - 1;
     *out = &self->base;
     return AR_OK;
 }

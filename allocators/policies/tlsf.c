@@ -21,6 +21,8 @@
 
 #include "allocators/base/array.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define ALIGN_BYTES       UINT64_C(8)
 #define HEADER_BYTES      UINT64_C(8)
 #define POOL_HEADER_BYTES (2 * HEADER_BYTES) /* before the first block, and the end mark */
@@ -49,7 +51,7 @@ struct tlsf {
     struct ar_class_lists lists;
     struct tlsf_pool *pools; /* by address */
     uint32_t pool_count, pool_room;
-    uint64_t splits, merges, failures;
+    uint64_t splits, failures;
 };
 
 static const struct ar_option tlsf_options[] = {
@@ -95,13 +97,14 @@ static inline bool fills_pool(const struct ar_span *span)
 }
 
 /* A block that is in no list becomes free. */
-static inline void add_free(struct tlsf *self, uint32_t block)
+INLINE void add_free(struct tlsf *self, uint32_t block, const bool watched)
 {
     const struct ar_span *span = &self->spans.at[block];
     ar_class_lists_push(&self->lists, self->spans.at, class_of(span->bytes), block);
     if (__builtin_expect(fills_pool(span), 0))
         self->base.totals.releasable_bytes += span->bytes;
-    ar_policy_free_added(&self->base, span->bytes);
+    if (watched)
+        ar_policy_free_added(&self->base, span->bytes);
 }
 
 /* Cuts `block` after `bytes`. What follows, less a header, is the new block. */
@@ -118,7 +121,6 @@ static inline void absorb(struct tlsf *self, uint32_t left, uint32_t right)
     self->spans.at[left].bytes += self->spans.at[right].bytes + HEADER_BYTES;
     (void)ar_spans_join(&self->spans, left, right);
     self->base.totals.overhead_bytes -= HEADER_BYTES;
-    self->merges++;
 }
 
 /* A new pool with one free block for at least `bytes`. */
@@ -154,7 +156,8 @@ static enum ar_status add_pool(struct tlsf *self, uint64_t bytes)
                     (struct tlsf_pool){.address = address, .bytes = wanted, .first = block});
     self->base.totals.reserved_bytes += wanted;
     self->base.totals.overhead_bytes += wanted - bytes_inside;
-    add_free(self, block);
+    ar_class_lists_reach(&self->lists, class_of(bytes_inside));
+    add_free(self, block, true);
     return AR_OK;
 }
 
@@ -172,14 +175,15 @@ static uint64_t leading_gap(uint64_t address, uint64_t alignment)
 }
 
 /* Removes the head of a class and marks it used. */
-static inline uint32_t take_head(struct tlsf *self, unsigned class)
+INLINE uint32_t take_head(struct tlsf *self, unsigned class, const bool watched)
 {
     uint32_t block = self->lists.heads[class];
     struct ar_span *span = &self->spans.at[block];
-    ar_class_lists_pop(&self->lists, self->spans.at, class, span->right);
+    ar_class_lists_pop(&self->lists, class, span->right);
     if (__builtin_expect(fills_pool(span), 0))
         self->base.totals.releasable_bytes -= span->bytes;
-    ar_policy_free_removed(&self->base, span->bytes);
+    if (watched)
+        ar_policy_free_removed(&self->base, span->bytes);
     span->used = 1;
     return block;
 }
@@ -206,30 +210,39 @@ static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t ali
     uint32_t block = self->lists.heads[*class];
     uint64_t gap = leading_gap(self->spans.at[block].address, alignment);
     if (gap) {
-        take_head(self, *class);
+        take_head(self, *class, true);
         uint32_t aligned = cut(self, block, gap - HEADER_BYTES);
-        add_free(self, block);
-        add_free(self, aligned);
+        self->spans.at[block].used = 0;
+        add_free(self, block, true);
+        add_free(self, aligned, true);
         *class = class_of(self->spans.at[aligned].bytes);
     }
     return AR_OK;
 }
 
-/* Serves a request from the head of `class`. */
-static inline enum ar_status take(struct tlsf *self, unsigned class, uint64_t bytes,
-                                  uint64_t requested_bytes, struct ar_policy_block *out)
+/* Serves a request from the head of `class`. The usual path makes no calls, and there is a copy of
+ * it without a watch of free blocks, so few registers are saved. */
+INLINE enum ar_status take(struct tlsf *self, unsigned class, uint64_t bytes,
+                           struct ar_policy_block *out, const bool watched)
 {
-    uint32_t block = take_head(self, class);
+    uint32_t block = take_head(self, class, watched);
     struct ar_span *span = &self->spans.at[block];
+    span->requested_bytes = out->requested_bytes;
     if (span->bytes >= bytes + LEAST_BLOCK_BYTES) {
         uint64_t rest_bytes = span->bytes - bytes - HEADER_BYTES;
         uint32_t rest = cut(self, block, bytes);
         ar_class_lists_push(&self->lists, self->spans.at, class_of(rest_bytes), rest);
-        ar_policy_free_added(&self->base, rest_bytes);
+        if (watched)
+            ar_policy_free_added(&self->base, rest_bytes);
     }
-    span->requested_bytes = requested_bytes;
     ar_policy_grant(&self->base, out, span->address, span->bytes, block);
     return AR_OK;
+}
+
+static __attribute__((noinline)) enum ar_status
+take_watched(struct tlsf *self, unsigned class, uint64_t bytes, struct ar_policy_block *out)
+{
+    return take(self, class, bytes, out, true);
 }
 
 /* For a request that the lists alone cannot serve. */
@@ -241,10 +254,9 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct tlsf *self,
     unsigned class = 0;
     AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 4));
     enum ar_status status = find_again(self, bytes, request->alignment, &class);
-    return status == AR_OK ? take(self, class, bytes, request->bytes, out) : status;
+    return status == AR_OK ? take_watched(self, class, bytes, out) : status;
 }
 
-/* The usual path makes no calls, so no registers are saved. */
 static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                  struct ar_policy_block *out)
 {
@@ -256,7 +268,37 @@ static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_
     if (self->spans.spare_count < 4 || request->alignment > ALIGN_BYTES ||
         !ar_class_lists_find(&self->lists, class_above(bytes), &class))
         return alloc_rare(self, request, bytes, out);
-    return take(self, class, bytes, request->bytes, out);
+    return base->watch ? take_watched(self, class, bytes, out)
+                       : take(self, class, bytes, out, false);
+}
+
+INLINE enum ar_status take_back(struct tlsf *self, uint32_t block, const bool watched)
+{
+    struct ar_span *at = self->spans.at;
+    ar_policy_ungrant(&self->base, at[block].requested_bytes, at[block].bytes);
+    uint32_t next = at[block].next;
+    if (!at[next].used) { /* record 0 counts as used */
+        if (watched)
+            ar_policy_free_removed(&self->base, at[next].bytes);
+        ar_class_lists_remove(&self->lists, at, next);
+        absorb(self, block, next);
+    }
+    uint32_t previous = at[block].previous;
+    if (!at[previous].used) {
+        if (watched)
+            ar_policy_free_removed(&self->base, at[previous].bytes);
+        ar_class_lists_remove(&self->lists, at, previous);
+        absorb(self, previous, block);
+        block = previous;
+    }
+    at[block].used = 0;
+    add_free(self, block, watched);
+    return AR_OK;
+}
+
+static __attribute__((noinline)) enum ar_status take_back_watched(struct tlsf *self, uint32_t block)
+{
+    return take_back(self, block, true);
 }
 
 static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_block *given,
@@ -264,31 +306,15 @@ static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_b
 {
     struct tlsf *self = (struct tlsf *)base;
     uint32_t block = (uint32_t)given->cookie;
-    struct ar_span *at = self->spans.at;
     (void)stream;
-    ar_policy_ungrant(base, at[block].requested_bytes, at[block].bytes);
-    uint32_t next = at[block].next;
-    if (!at[next].used) { /* record 0 counts as used */
-        ar_policy_free_removed(&self->base, at[next].bytes);
-        ar_class_lists_remove(&self->lists, at, &at[next]);
-        absorb(self, block, next);
-    }
-    uint32_t previous = at[block].previous;
-    if (!at[previous].used) {
-        ar_policy_free_removed(&self->base, at[previous].bytes);
-        ar_class_lists_remove(&self->lists, at, &at[previous]);
-        absorb(self, previous, block);
-        block = previous;
-    }
-    add_free(self, block);
-    return AR_OK;
+    return base->watch ? take_back_watched(self, block) : take_back(self, block, false);
 }
 
 /* The largest request that good fit can serve: the smallest size of the highest class. */
 static void tlsf_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     unsigned class;
-    bool any = ar_class_lists_highest(&((const struct tlsf *)base)->lists, &class);
+    bool any = ar_class_lists_highest(&((const struct tlsf *)base)->lists, 0, &class);
     ar_policy_room_fill(out, any ? class_bottom(class) : 0, 0, 0);
 }
 
@@ -297,7 +323,8 @@ static void tlsf_stats(const struct ar_policy *base, struct ar_policy_stats *out
     const struct tlsf *self = (const struct tlsf *)base;
     *out = (struct ar_policy_stats){.totals = self->base.totals};
     out->count.splits = self->splits;
-    out->count.merges = self->merges;
+    if (self->pool_count) /* each split makes a block, and each merge takes one away */
+        out->count.merges = self->splits + self->pool_count - ar_spans_taken(&self->spans);
     out->count.segments_made = self->pool_count;
     out->count.failures = self->failures;
 }

@@ -37,6 +37,8 @@
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define SMALL_BYTES     UINT64_C(256)
 #define SMALL_STEP_LOG2 3u
 #define SECOND_LOG2     5u
@@ -82,10 +84,10 @@ struct vma {
     struct linear sequences;
     uint32_t first; /* the block at the start of the region */
     uint32_t null_block;
-    uint64_t alignment; /* of every request */
-    bool linear;
+    uint64_t alignment;      /* of every request */
+    bool linear, next_first; /* next_first: rule 2 begins with the next class */
     enum strategy strategy;
-    uint64_t splits, merges, failures;
+    uint64_t splits, failures;
 };
 
 static const struct ar_option vma_options[] = {
@@ -100,9 +102,9 @@ static const struct ar_option vma_options[] = {
     {0},
 };
 
-static inline bool fills_region(const struct ar_span *span)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-    return !(span->previous | span->next);
+    return a > b ? a : b;
 }
 
 /* ---- free blocks ----------------------------------------------------------------------------- */
@@ -116,57 +118,49 @@ static inline unsigned class_of(uint64_t bytes)
 }
 
 /* A block that is in no list becomes free. */
-static inline void put(struct vma *self, uint32_t block)
+INLINE void put(struct vma *self, uint32_t block, const bool watched)
 {
     struct ar_span *span = &self->spans.at[block];
     span->used = 0;
-    if (!span->next)
+    if (__builtin_expect(!span->next, 0))
         self->null_block = block;
-    else if (!self->linear)
+    else
         ar_class_lists_push(&self->lists, self->spans.at, class_of(span->bytes), block);
-    if (__builtin_expect(fills_region(span), 0))
-        self->base.totals.releasable_bytes += span->bytes;
-    ar_policy_free_added(&self->base, span->bytes);
+    if (watched)
+        ar_policy_free_added(&self->base, span->bytes);
 }
 
-/* The opposite. */
-static inline void take(struct vma *self, uint32_t block)
+/* The opposite, for a block that is used or joined next. */
+INLINE void take(struct vma *self, uint32_t block, const bool watched)
 {
-    struct ar_span *span = &self->spans.at[block];
-    if (block == self->null_block)
+    if (__builtin_expect(block == self->null_block, 0))
         self->null_block = 0;
-    else if (!self->linear)
-        ar_class_lists_remove(&self->lists, self->spans.at, span);
-    if (__builtin_expect(fills_region(span), 0))
-        self->base.totals.releasable_bytes -= span->bytes;
-    ar_policy_free_removed(&self->base, span->bytes);
-    span->used = 1;
+    else
+        ar_class_lists_remove(&self->lists, self->spans.at, block);
+    if (watched)
+        ar_policy_free_removed(&self->base, self->spans.at[block].bytes);
 }
 
 /* Uses `bytes` of a free block from `address` on. Two records must be spare. */
-static inline __attribute__((always_inline)) uint32_t place_here(struct vma *self, uint32_t block,
-                                                                 uint64_t address, uint64_t bytes)
+static __attribute__((noinline)) uint32_t place(struct vma *self, uint32_t block, uint64_t address,
+                                                uint64_t bytes)
 {
     struct ar_span *at = self->spans.at;
-    take(self, block);
-    if (__builtin_expect(address != at[block].address, 0)) {
+    take(self, block, true);
+    self->base.totals.releasable_bytes = 0;
+    at[block].used = 1;
+    if (address != at[block].address) {
         uint32_t aligned = ar_spans_cut(&self->spans, block, address - at[block].address, 0);
-        put(self, block);
+        put(self, block, true);
         block = aligned;
         at[block].used = 1;
         self->splits++;
     }
     if (at[block].bytes != bytes) {
-        put(self, ar_spans_cut(&self->spans, block, bytes, 0));
+        put(self, ar_spans_cut(&self->spans, block, bytes, 0), true);
         self->splits++;
     }
     return block;
-}
-
-static __attribute__((noinline)) uint32_t place(struct vma *self, uint32_t block, uint64_t address,
-                                                uint64_t bytes)
-{
-    return place_here(self, block, address, bytes);
 }
 
 /* Whether the free block holds the request. `address` is where. */
@@ -190,6 +184,12 @@ static inline uint32_t in_null(const struct vma *self, struct wanted *wanted)
     uint32_t block = self->null_block;
     return block && holds(self, block, wanted->bytes, wanted->alignment, &wanted->address) ? block
                                                                                            : 0;
+}
+
+static inline uint32_t in_head(const struct vma *self, unsigned class, struct wanted *wanted)
+{
+    uint32_t block = self->lists.heads[class];
+    return holds(self, block, wanted->bytes, wanted->alignment, &wanted->address) ? block : 0;
 }
 
 /* The first block of a class that holds the request; 0: none. */
@@ -217,11 +217,11 @@ static uint32_t by_offset(const struct vma *self, struct wanted *wanted)
     return block;
 }
 
-/* After the block that every strategy but min_offset tries first. */
-static __attribute__((noinline)) uint32_t search_on(const struct vma *self, unsigned own,
-                                                    struct wanted *wanted)
+static uint32_t find_fit(const struct vma *self, struct wanted *wanted)
 {
-    unsigned next;
+    if (self->strategy == MIN_OFFSET)
+        return by_offset(self, wanted);
+    unsigned own = class_of(wanted->bytes), next = 0;
     bool has_next = ar_class_lists_find(&self->lists, own + 1, &next);
     uint32_t block = 0;
     if (self->strategy == MIN_MEMORY) {
@@ -233,6 +233,8 @@ static __attribute__((noinline)) uint32_t search_on(const struct vma *self, unsi
     } else {
         if (self->strategy == BALANCED && has_next)
             block = in_class(self, next, wanted);
+        if (self->strategy == MIN_TIME && has_next)
+            block = in_head(self, next, wanted);
         if (!block)
             block = in_null(self, wanted);
         if (!block && self->strategy == MIN_TIME && has_next)
@@ -243,22 +245,6 @@ static __attribute__((noinline)) uint32_t search_on(const struct vma *self, unsi
     while (!block && has_next && ar_class_lists_find(&self->lists, next + 1, &next))
         block = in_class(self, next, wanted);
     return block;
-}
-
-static inline uint32_t find_fit(const struct vma *self, struct wanted *wanted)
-{
-    unsigned next;
-    if (!self->lists.first_map)
-        return in_null(self, wanted);
-    if (__builtin_expect(self->strategy == MIN_OFFSET, 0))
-        return by_offset(self, wanted);
-    unsigned own = class_of(wanted->bytes);
-    if (self->strategy != MIN_MEMORY && ar_class_lists_find(&self->lists, own + 1, &next)) {
-        uint32_t head = self->lists.heads[next];
-        if (holds(self, head, wanted->bytes, wanted->alignment, &wanted->address))
-            return head;
-    }
-    return search_on(self, own, wanted);
 }
 
 /* ---- the linear algorithm: rules 5 to 8 ------------------------------------------------------ */
@@ -402,7 +388,9 @@ static enum ar_status open_region(struct vma *self, uint64_t least_bytes)
 {
     AR_TRY(region_obtain(&self->region, &self->base, self->backing, UNIT_BYTES, least_bytes));
     self->first = ar_spans_new(&self->spans, self->region.address, self->region.bytes);
-    put(self, self->first);
+    ar_class_lists_reach(&self->lists, class_of(self->region.bytes));
+    self->base.totals.releasable_bytes = self->region.bytes;
+    put(self, self->first, true);
     return AR_OK;
 }
 
@@ -419,31 +407,103 @@ static uint32_t find_and_place(struct vma *self, const struct ar_policy_request 
     if (self->linear)
         return request->upper_end ? place_upper(self, wanted) : place_lower(self, wanted);
     uint32_t block = find_fit(self, wanted);
-    return block ? place_here(self, block, wanted->address, wanted->bytes) : 0;
+    return block ? place(self, block, wanted->address, wanted->bytes) : 0;
 }
 
+static __attribute__((noinline)) enum ar_status
+alloc_any(struct vma *self, const struct ar_policy_request *request, struct ar_policy_block *out)
+{
+    struct wanted wanted = {.bytes = request->bytes,
+                            .alignment = larger(request->alignment, self->alignment)};
+    enum ar_status status = AR_OK;
+    if (self->spans.spare_count < 2 || !self->region.bytes)
+        status = prepare(self, request->bytes);
+    uint32_t block = status == AR_OK ? find_and_place(self, request, &wanted) : 0;
+    if (!block) {
+        self->failures += status == AR_OK || status == AR_NO_MEMORY;
+        return status == AR_OK ? AR_NO_MEMORY : status;
+    }
+    self->spans.at[block].requested_bytes = request->bytes;
+    ar_policy_grant(&self->base, out, wanted.address, request->bytes, block);
+    return AR_OK;
+}
+
+/* Serves a request from the start of the first block of a higher class, which is larger and not the
+ * null block. It makes no calls, and there is a copy without a watch of free blocks, so few
+ * registers are saved. */
+INLINE enum ar_status serve(struct vma *self, unsigned class, uint64_t bytes,
+                            struct ar_policy_block *out, const bool watched)
+{
+    struct ar_span *at = self->spans.at;
+    uint32_t block = self->lists.heads[class];
+    struct ar_span *span = &at[block];
+    uint32_t right = span->right;
+    uint64_t rest_bytes = span->bytes - bytes;
+    span->used = 1;
+    span->requested_bytes = bytes;
+    ar_policy_grant(&self->base, out, span->address, bytes, block);
+    ar_class_lists_pop(&self->lists, class, right);
+    if (watched)
+        ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
+    uint32_t rest = ar_spans_cut(&self->spans, block, bytes, 0);
+    ar_class_lists_push(&self->lists, at, class_of(rest_bytes), rest);
+    self->splits++;
+    return AR_OK;
+}
+
+static __attribute__((noinline)) enum ar_status
+serve_watched(struct vma *self, unsigned class, uint64_t bytes, struct ar_policy_block *out)
+{
+    return serve(self, class, bytes, out, true);
+}
+
+/* What is served most often is decided here: the first block of the next class. */
 static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                 struct ar_policy_block *out)
 {
     struct vma *self = (struct vma *)base;
-    struct wanted wanted = {.bytes = request->bytes,
-                            .alignment = request->alignment > self->alignment ? request->alignment
-                                                                              : self->alignment};
-    if (__builtin_expect(self->spans.spare_count < 2 || !self->region.bytes, 0)) {
-        enum ar_status status = prepare(self, request->bytes);
-        if (status != AR_OK) {
-            self->failures += status == AR_NO_MEMORY;
-            return status;
-        }
+    uint64_t bytes = request->bytes;
+    unsigned class;
+    if (self->spans.spare_count < 2 || !self->next_first || request->alignment > self->alignment ||
+        !ar_class_lists_find(&self->lists, class_of(bytes) + 1, &class))
+        return alloc_any(self, request, out);
+    const struct ar_span *head = &self->spans.at[self->lists.heads[class]];
+    if (head->address & (self->alignment - 1))
+        return alloc_any(self, request, out);
+    return base->watch ? serve_watched(self, class, bytes, out)
+                       : serve(self, class, bytes, out, false);
+}
+
+INLINE enum ar_status take_back(struct vma *self, uint32_t block, const bool watched)
+{
+    struct ar_span *at = self->spans.at;
+    uint64_t bytes = at[block].bytes;
+    ar_policy_ungrant(&self->base, at[block].requested_bytes, bytes);
+    if (__builtin_expect(!self->base.totals.live_blocks, 0)) /* all will be one free block */
+        self->base.totals.releasable_bytes = self->region.bytes;
+    if (__builtin_expect(self->linear, 0))
+        leave_sequence(self, block);
+    uint32_t next = at[block].next;
+    if (!at[next].used) { /* record 0 counts as used */
+        take(self, next, watched);
+        bytes += at[next].bytes;
+        (void)ar_spans_join(&self->spans, block, next);
     }
-    uint32_t block = find_and_place(self, request, &wanted);
-    if (!block) {
-        self->failures++;
-        return AR_NO_MEMORY;
+    uint32_t previous = at[block].previous;
+    if (!at[previous].used) {
+        take(self, previous, watched);
+        bytes += at[previous].bytes;
+        (void)ar_spans_join(&self->spans, previous, block);
+        block = previous;
     }
-    self->spans.at[block].requested_bytes = request->bytes;
-    ar_policy_grant(base, out, wanted.address, request->bytes, block);
+    at[block].bytes = bytes;
+    put(self, block, watched);
     return AR_OK;
+}
+
+static __attribute__((noinline)) enum ar_status take_back_watched(struct vma *self, uint32_t block)
+{
+    return take_back(self, block, true);
 }
 
 static enum ar_status vma_free(struct ar_policy *base, const struct ar_policy_block *given,
@@ -451,28 +511,8 @@ static enum ar_status vma_free(struct ar_policy *base, const struct ar_policy_bl
 {
     struct vma *self = (struct vma *)base;
     uint32_t block = (uint32_t)given->cookie;
-    struct ar_span *at = self->spans.at;
     (void)stream;
-    ar_policy_ungrant(base, at[block].requested_bytes, at[block].bytes);
-    if (self->linear)
-        leave_sequence(self, block);
-    uint32_t previous = at[block].previous;
-    uint32_t next = at[block].next;
-    if (!at[previous].used) { /* record 0 counts as used */
-        take(self, previous);
-        at[previous].bytes += at[block].bytes;
-        (void)ar_spans_join(&self->spans, previous, block);
-        block = previous;
-        self->merges++;
-    }
-    if (!at[next].used) {
-        take(self, next);
-        at[block].bytes += at[next].bytes;
-        (void)ar_spans_join(&self->spans, block, next);
-        self->merges++;
-    }
-    put(self, block);
-    return AR_OK;
+    return base->watch ? take_back_watched(self, block) : take_back(self, block, false);
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
@@ -482,11 +522,6 @@ static uint64_t aligned_part(const struct vma *self, uint64_t start, uint64_t en
 {
     uint64_t aligned = ar_size_round_up(start, self->alignment);
     return aligned < end ? end - aligned : 0;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* A request that is served now: the largest under the linear algorithm; else the larger one of the
@@ -509,7 +544,7 @@ static uint64_t largest_request(const struct vma *self)
     if (self->null_block)
         bytes =
             aligned_part(self, at[self->null_block].address, ar_span_end(&at[self->null_block]));
-    if (ar_class_lists_highest(&self->lists, &class)) {
+    if (ar_class_lists_highest(&self->lists, bytes ? class_of(bytes) : 0, &class)) {
         const struct ar_span *head = &at[self->lists.heads[class]];
         bytes = larger(bytes, aligned_part(self, head->address, ar_span_end(head)));
     }
@@ -526,7 +561,8 @@ static void vma_stats(const struct ar_policy *base, struct ar_policy_stats *out)
     const struct vma *self = (const struct vma *)base;
     *out = (struct ar_policy_stats){.totals = base->totals};
     out->count.splits = self->splits;
-    out->count.merges = self->merges;
+    if (self->region.bytes) /* each split makes a block, and each merge takes one away */
+        out->count.merges = self->splits + 1 - ar_spans_taken(&self->spans);
     out->count.segments_made = self->region.bytes != 0;
     out->count.failures = self->failures;
 }
@@ -572,11 +608,9 @@ static const char *audit_block(const struct vma *self, uint32_t block, struct au
     }
     if (span->next && !at[span->next].used)
         return "two free blocks are not merged";
-    audit->releasable_bytes += fills_region(span) ? span->bytes : 0;
+    audit->releasable_bytes += span->previous | span->next ? 0 : span->bytes;
     if (!span->next)
         return self->null_block == block ? NULL : "the last block is free and not the null block";
-    if (self->linear)
-        return NULL;
     audit->listed++;
     return ar_class_lists_has(&self->lists, at, class_of(span->bytes), block)
                ? NULL
@@ -653,6 +687,7 @@ static enum ar_status vma_create(const struct ar_policy_context *context, const 
     self->alignment = alignment;
     self->linear = values->linear != 0;
     self->strategy = (enum strategy)values->strategy;
+    self->next_first = !self->linear && (self->strategy == BALANCED || self->strategy == MIN_TIME);
     *out = &self->base;
     return AR_OK;
 }
