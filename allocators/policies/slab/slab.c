@@ -65,6 +65,7 @@ static enum ar_status new_slab(struct slab_policy *self, unsigned index, struct 
     struct slab_class *class = self->classes[index];
     uint32_t blocks = blocks_wanted(class->live_blocks, class->bytes);
     uint32_t piece;
+    self->returned.known = false;
     AR_TRY(slab_supply(self, SLAB_SMALL, class->bytes, blocks * class->bytes, &piece));
     struct ar_span *span = &self->heap.spans.at[piece];
     blocks = (uint32_t)(span->bytes / class->bytes);
@@ -97,6 +98,7 @@ static void drop_slab(struct slab_policy *self, struct slab *slab)
     for (uint32_t i = 0; i < slab->blocks; i++)
         ar_policy_free_removed(&self->base, self->classes[slab->class]->bytes);
     uint32_t piece = slab->piece;
+    self->returned.known = false;
     self->heap.spans.at[piece].mark = 0;
     ar_host_free(self->heap.host, slab, record_bytes(slab->blocks));
     slab_restore(self, piece);
@@ -128,8 +130,11 @@ slab_take(struct slab_policy *self, uint64_t requested_bytes, struct ar_policy_b
         AR_TRY(renew(self, index, &slab));
         class = self->classes[index];
     }
-    if (slab->eighth == 0 && --class->empty_slabs == 0)
-        self->emptied[index / 64] &= ~(UINT64_C(1) << index % 64);
+    if (slab->eighth == 0) {
+        self->returned.known = false;
+        if (--class->empty_slabs == 0)
+            self->emptied[index / 64] &= ~(UINT64_C(1) << index % 64);
+    }
     unsigned block = (unsigned)__builtin_ctz(slab->free_mask);
     slab->free_mask &= slab->free_mask - 1;
     slab->live++;
@@ -171,6 +176,7 @@ static __attribute__((noinline)) void slab_give(struct slab_policy *self,
             return;
         }
         class->empty_slabs++;
+        self->returned.known = false;
         self->emptied[slab->class / 64] |= UINT64_C(1) << slab->class % 64;
     }
     link_slab(self, slab, eighth);
@@ -261,14 +267,8 @@ static bool is_free_or_empty(const struct ar_span *span)
     return !span->used || (span->mark && !slab_record(span)->live);
 }
 
-/* Free memory as it is when the supply has returned the empty slabs. */
-struct returned {
-    uint64_t segment_bytes; /* in empty segments */
-    uint64_t piece_bytes;   /* the largest piece in another segment */
-};
-
 /* Adds the free pieces and empty slabs around an empty slab, once for all slabs among them. */
-static void add_run(const struct ar_span *at, uint32_t piece, struct returned *to)
+static void add_run(const struct ar_span *at, uint32_t piece, struct slab_returned *to)
 {
     uint32_t first = piece, before = at[piece].previous;
     if (before && !at[before].used) {
@@ -287,11 +287,9 @@ static void add_run(const struct ar_span *at, uint32_t piece, struct returned *t
         to->piece_bytes = bytes;
 }
 
-static struct returned when_returned(const struct slab_policy *self)
+static struct slab_returned when_returned(const struct slab_policy *self)
 {
-    uint64_t small = heap_largest(&self->heap, SLAB_SMALL);
-    uint64_t large = heap_largest(&self->heap, SLAB_LARGE);
-    struct returned result = {self->base.totals.releasable_bytes, small > large ? small : large};
+    struct slab_returned result = {.known = !self->borrows};
     for (unsigned word = 0; word < 2; word++) {
         for (uint64_t left = self->emptied[word]; left; left &= left - 1) {
             unsigned index = word * 64 + (unsigned)__builtin_ctzll(left);
@@ -302,17 +300,24 @@ static struct returned when_returned(const struct slab_policy *self)
     return result;
 }
 
-/* With every effort, for one look at the empty slabs. Pages of empty segments move after a wait.
- * Without pages, or if they do not do, the empty segments are released and a new one takes their
- * place; if that is refused, the largest piece serves, of either kind. */
+/* With every effort. The empty slabs are looked at only where they have changed. Pages of empty
+ * segments move after a wait. Without pages, or if they do not do, the empty segments are released
+ * and a new one takes their place; if that is refused, the largest piece serves, of either kind. */
 static void slab_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct slab_policy *self = (const struct slab_policy *)base;
     uint64_t now = largest_now(self);
-    struct returned returned = when_returned(self);
-    uint64_t segment = largest_in_segments(self, returned.segment_bytes,
-                                           ar_policy_rest(&self->base, self->limit_bytes));
-    uint64_t piece = ar_size_round_down(returned.piece_bytes, SLAB_UNIT_BYTES);
+    struct slab_returned *returned = &((struct slab_policy *)(uintptr_t)base)->returned;
+    if (!returned->known)
+        *returned = when_returned(self);
+    uint64_t emptied_bytes = base->totals.releasable_bytes + returned->segment_bytes;
+    uint64_t segment =
+        largest_in_segments(self, emptied_bytes, ar_policy_rest(base, self->limit_bytes));
+    uint64_t small = heap_largest(&self->heap, SLAB_SMALL);
+    uint64_t piece = heap_largest(&self->heap, SLAB_LARGE);
+    piece = piece > small ? piece : small;
+    piece = piece > returned->piece_bytes ? piece : returned->piece_bytes;
+    piece = ar_size_round_down(piece, SLAB_UNIT_BYTES);
     if (piece <= self->largest_class_bytes)
         piece = class_in_piece(self, piece);
     uint64_t moved = segment > now ? segment : now;
@@ -444,6 +449,11 @@ static enum ar_status slab_validate(const struct ar_policy *base, struct ar_erro
         self->kind_bytes[SLAB_LARGE] != check.kind_bytes[SLAB_LARGE])
         return ar_policy_broken(base, "the used bytes of a kind do not add up",
                                 self->kind_bytes[SLAB_SMALL], error);
+    struct slab_returned returned = when_returned(self);
+    if (self->returned.known && (self->returned.segment_bytes != returned.segment_bytes ||
+                                 self->returned.piece_bytes != returned.piece_bytes))
+        return ar_policy_broken(base, "the empty slabs have changed unnoticed",
+                                returned.segment_bytes, error);
     AR_TRY(heap_check(&self->heap, &releasable_bytes, error));
     if (releasable_bytes != heap_free_bytes(&self->heap, SLAB_EMPTY))
         return ar_policy_broken(base, "an empty segment is not in its list", releasable_bytes,

@@ -69,6 +69,14 @@ struct slab_values {
 
 struct slab_pages;
 
+/* What the supply would have where empty slabs are, with the free pieces around them, if they were
+ * returned. */
+struct slab_returned {
+    bool known;             /* no slab was made, dropped, emptied or filled since */
+    uint64_t segment_bytes; /* of segments that would be empty */
+    uint64_t piece_bytes;   /* of the largest piece in another segment */
+};
+
 struct slab_policy {
     struct ar_policy base;
     struct heap heap;         /* used pieces are large blocks, or slabs, which are marked */
@@ -78,8 +86,10 @@ struct slab_policy {
     uint64_t emptied[2];   /* bit c: class c keeps an empty slab */
     uint64_t limit_bytes;  /* UINT64_MAX: none */
     uint64_t largest_class_bytes;
-    uint64_t kind_bytes[2];   /* in used pieces of slabs, of large blocks */
-    uint64_t most_used_bytes; /* the maximum of both together */
+    uint64_t kind_bytes[2];        /* in used pieces of slabs, of large blocks */
+    uint64_t most_used_bytes;      /* the maximum of both together */
+    struct slab_returned returned; /* for slab_room */
+    bool borrows; /* a piece was taken from the other kind: its segments are mixed */
     uint32_t keep;
     uint32_t last_stream; /* the highest seen so far: all up to it may have pending work */
     double slack;

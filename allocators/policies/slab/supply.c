@@ -438,6 +438,7 @@ enum ar_status slab_supply(struct slab_policy *self, enum slab_list kind, uint64
             heap_split(&self->heap, *piece, bytes, kind);
         if (status == AR_REFUSED) { /* borrow from the other kind */
             kind = kind == SLAB_SMALL ? SLAB_LARGE : SLAB_SMALL;
+            self->borrows = true;
             *piece = take_from(self, kind, kind, least_bytes, bytes);
             status = *piece ? AR_OK : AR_NO_MEMORY;
             self->failures += status != AR_OK;
