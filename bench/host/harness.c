@@ -308,17 +308,11 @@ static void add_extent(struct launches *self, struct ar_device_operand *operand)
         (struct launch_extent){.begin = operand->address, .end = operand->address + operand->bytes};
 }
 
-static int by_begin(const void *left, const void *right)
-{
-    const struct launch_extent *a = left, *b = right;
-    return (a->begin > b->begin) - (a->begin < b->begin);
-}
-
 /* Neighbours closer than a place are one, so that there are few segments. */
 static void join(struct launches *self)
 {
     size_t kept = 0;
-    qsort(self->extents, self->extent_count, sizeof *self->extents, by_begin);
+    AR_ARRAY_SORT(self->extents, self->extent_count, begin);
     for (size_t i = 0; i < self->extent_count; i++) {
         struct launch_extent *last = kept ? &self->extents[kept - 1] : NULL;
         if (last && self->extents[i].begin <= last->end + PLACE_BYTES) {

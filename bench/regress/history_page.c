@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "bench/regress/change_table.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/data_writer.h"
@@ -278,10 +279,8 @@ static int most_first(const void *left, const void *right)
 {
     const struct candidate *a = left;
     const struct candidate *b = right;
-    if (a->counts != b->counts)
-        return a->counts ? -1 : 1;
-    if (a->size < b->size || a->size > b->size)
-        return a->size < b->size ? 1 : -1;
+    AR_ORDER(b->counts, a->counts);
+    AR_ORDER(b->size, a->size);
     return (a->series > b->series) - (a->series < b->series);
 }
 

@@ -366,12 +366,10 @@ static int newest_first(const void *left, const void *right)
 {
     const struct history_change *a = left;
     const struct history_change *b = right;
-    if (a->line != b->line)
-        return a->line < b->line ? 1 : -1;
-    if ((a->verdict == VERDICT_WORSE) != (b->verdict == VERDICT_WORSE))
-        return a->verdict == VERDICT_WORSE ? -1 : 1;
-    return a->series != b->series ? (a->series > b->series) - (a->series < b->series)
-                                  : (a->point > b->point) - (a->point < b->point);
+    AR_ORDER(b->line, a->line);
+    AR_ORDER(b->verdict == VERDICT_WORSE, a->verdict == VERDICT_WORSE);
+    AR_ORDER(a->series, b->series);
+    return (a->point > b->point) - (a->point < b->point);
 }
 
 static void look_for_waivers(struct judge *self, struct waivers *waivers)

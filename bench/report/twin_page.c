@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
@@ -408,10 +409,9 @@ static bool is_shown(const struct owners *self, const struct twin_phase *phase)
 static int by_bytes(const void *left, const void *right)
 {
     const struct owner_column *a = left, *b = right;
-    if (a->is_constant != b->is_constant)
-        return a->is_constant ? 1 : -1;
-    return a->most_bytes != b->most_bytes ? (a->most_bytes < b->most_bytes ? 1 : -1)
-                                          : (a->owner > b->owner) - (a->owner < b->owner);
+    AR_ORDER(a->is_constant, b->is_constant);
+    AR_ORDER(b->most_bytes, a->most_bytes);
+    return (a->owner > b->owner) - (a->owner < b->owner);
 }
 
 static void find_columns(struct owners *self)
@@ -691,9 +691,8 @@ struct pin_group {
 static int by_kept(const void *left, const void *right)
 {
     const struct pin_group *a = left, *b = right;
-    return a->keeps_bytes != b->keeps_bytes
-               ? (a->keeps_bytes < b->keeps_bytes ? 1 : -1)
-               : (a->first.address > b->first.address) - (a->first.address < b->first.address);
+    AR_ORDER(b->keeps_bytes, a->keeps_bytes);
+    return (a->first.address > b->first.address) - (a->first.address < b->first.address);
 }
 
 static bool are_alike(const struct twin_pin *a, const struct twin_pin *b)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
 
@@ -542,8 +543,7 @@ static int by_saving(const void *left, const void *right)
     const double of_a[] = {a->now_fits, a->peak_saved, a->residue_saved};
     const double of_b[] = {b->now_fits, b->peak_saved, b->residue_saved};
     for (size_t i = 0; i < AR_COUNT(of_a); i++)
-        if (of_a[i] != of_b[i])
-            return of_a[i] < of_b[i] ? 1 : -1;
+        AR_ORDER(of_b[i], of_a[i]);
     return strcmp(a->text, b->text);
 }
 

@@ -256,8 +256,7 @@ static struct batch_line line_through(const uint64_t batches[2], uint64_t first,
 static int compare_lines(const void *left, const void *right)
 {
     const struct batch_line *a = left, *b = right;
-    if (a->each_bytes < b->each_bytes || a->each_bytes > b->each_bytes)
-        return a->each_bytes < b->each_bytes ? -1 : 1;
+    AR_ORDER(a->each_bytes, b->each_bytes);
     return (a->fixed_bytes > b->fixed_bytes) - (a->fixed_bytes < b->fixed_bytes);
 }
 

@@ -141,13 +141,10 @@ static int compare_groups(const void *a, const void *b)
 {
     const struct drift_pin *one = &((const struct group *)a)->pin,
                            *other = &((const struct group *)b)->pin;
-    return one->free_bytes != other->free_bytes
-               ? (one->free_bytes < other->free_bytes) - (one->free_bytes > other->free_bytes)
-           : one->first_step != other->first_step
-               ? (one->first_step > other->first_step) - (one->first_step < other->first_step)
-           : one->block_bytes != other->block_bytes
-               ? (one->block_bytes < other->block_bytes) - (one->block_bytes > other->block_bytes)
-               : strcmp(one->tag, other->tag);
+    AR_ORDER(other->free_bytes, one->free_bytes);
+    AR_ORDER(one->first_step, other->first_step);
+    AR_ORDER(other->block_bytes, one->block_bytes);
+    return strcmp(one->tag, other->tag);
 }
 
 enum ar_status drift_find_pins(const struct ar_policy *policy, const struct replay *run,

@@ -1,6 +1,7 @@
 /* How the sizes of steps of one class vary: learned.md, "Sizes". */
 #include <math.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/learned/model.h"
@@ -26,8 +27,8 @@ struct member {
 static int compare_members(const void *a, const void *b)
 {
     const struct member *one = a, *other = b;
-    return one->value != other->value ? (one->value > other->value) - (one->value < other->value)
-                                      : (one->step > other->step) - (one->step < other->step);
+    AR_ORDER(one->value, other->value);
+    return (one->step > other->step) - (one->step < other->step);
 }
 
 /* Fills grain and mean. */

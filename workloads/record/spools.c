@@ -96,11 +96,6 @@ static enum ar_status read_folder(struct spools *spools, const char *folder, str
 
 /* ---- order ---------------------------------------------------------------------------------- */
 
-static int compare(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 static uint64_t first_time(const struct spool_file *file)
 {
     return file->count ? file->records[0].time_ns : UINT64_MAX;
@@ -109,30 +104,29 @@ static uint64_t first_time(const struct spool_file *file)
 static int by_process(const void *left, const void *right)
 {
     const struct spool_file *a = left, *b = right;
-    int order = compare(a->head->process_started_ns, b->head->process_started_ns);
-    if (!order)
-        order = compare((uint64_t)a->head->process, (uint64_t)b->head->process);
-    if (!order)
-        order = compare(first_time(a), first_time(b));
-    return order ? order : compare((uint64_t)a->head->thread, (uint64_t)b->head->thread);
+    AR_ORDER(a->head->process_started_ns, b->head->process_started_ns);
+    AR_ORDER((uint64_t)a->head->process, (uint64_t)b->head->process);
+    AR_ORDER(first_time(a), first_time(b));
+    AR_ORDER((uint64_t)a->head->thread, (uint64_t)b->head->thread);
+    return 0;
 }
 
 static int by_time(const void *left, const void *right)
 {
     const struct spool_place *a = left, *b = right;
-    int order = compare(a->time_ns, b->time_ns);
-    if (!order)
-        order = compare(a->file, b->file);
-    return order ? order : compare(a->index, b->index);
+    AR_ORDER(a->time_ns, b->time_ns);
+    AR_ORDER(a->file, b->file);
+    AR_ORDER(a->index, b->index);
+    return 0;
 }
 
 static int by_call(const void *left, const void *right)
 {
     const struct spool_kernel *a = left, *b = right;
-    int order = compare(a->process, b->process);
-    if (!order)
-        order = compare(a->correlation, b->correlation);
-    return order ? order : compare(a->start_ns, b->start_ns);
+    AR_ORDER(a->process, b->process);
+    AR_ORDER(a->correlation, b->correlation);
+    AR_ORDER(a->start_ns, b->start_ns);
+    return 0;
 }
 
 /* Sets ordinals of processes and threads. A thread with times of kernels only is not counted. */

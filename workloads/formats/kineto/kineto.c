@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/kineto/kineto_events.h"
 #include "workloads/io/fields.h"
@@ -162,8 +163,7 @@ static enum ar_status append(struct conversion *c, struct trace_event event,
 static int by_time(const void *left, const void *right)
 {
     const struct kineto_row *a = left, *b = right;
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
+    AR_ORDER(a->time_ns, b->time_ns);
     return (a->order > b->order) - (a->order < b->order);
 }
 

@@ -328,13 +328,11 @@ static enum ar_status read_memory(struct reading *r, struct ar_error *error)
 static int compare_rows(const void *left, const void *right)
 {
     const struct row *a = left, *b = right;
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
+    AR_ORDER(a->time_ns, b->time_ns);
     bool kernels = a->action == ROW_KERNEL;
-    if (kernels != (b->action == ROW_KERNEL))
-        return kernels ? 1 : -1;
-    if (kernels && a->address != b->address)
-        return a->address < b->address ? -1 : 1;
+    AR_ORDER(kernels, b->action == ROW_KERNEL);
+    if (kernels)
+        AR_ORDER(a->address, b->address);
     return (a->position > b->position) - (a->position < b->position);
 }
 

@@ -179,10 +179,8 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
 static int compare_moments(const void *left, const void *right)
 {
     const struct moment *a = left, *b = right;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    if (a->phase != b->phase)
-        return a->phase - b->phase;
+    AR_ORDER(a->time, b->time);
+    AR_ORDER(a->phase, b->phase);
     return (a->buffer > b->buffer) - (a->buffer < b->buffer);
 }
 

@@ -142,8 +142,7 @@ static enum ar_status collect_made(struct snapshot_image *self, struct ar_error 
 static int compare_places(uint16_t left_device, uint64_t left, uint16_t right_device,
                           uint64_t right)
 {
-    if (left_device != right_device)
-        return left_device < right_device ? -1 : 1;
+    AR_ORDER(left_device, right_device);
     return (left > right) - (left < right);
 }
 

@@ -143,8 +143,7 @@ static enum ar_status take_change(struct snapshot_mark *mark, struct snapshot_ma
 static int by_time(const void *left, const void *right)
 {
     const struct snapshot_mark *a = left, *b = right;
-    if (a->time_us != b->time_us)
-        return a->time_us < b->time_us ? -1 : 1;
+    AR_ORDER(a->time_us, b->time_us);
     return (a->order > b->order) - (a->order < b->order);
 }
 

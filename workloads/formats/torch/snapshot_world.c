@@ -134,18 +134,6 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
     return AR_OK;
 }
 
-static int areas_by_address(const void *left, const void *right)
-{
-    const struct snapshot_area *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
-static int places_by_address(const void *left, const void *right)
-{
-    const struct snapshot_place *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
 static enum ar_status check_final(const struct snapshot_world *world, struct ar_error *error)
 {
     for (size_t i = 1; i < world->final_area_count; i++)
@@ -385,8 +373,7 @@ struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
 static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error *error)
 {
     if (world->final_area_count) {
-        qsort(world->final_areas, world->final_area_count, sizeof *world->final_areas,
-              areas_by_address);
+        AR_ARRAY_SORT(world->final_areas, world->final_area_count, address);
         world->areas.room = world->areas.count = world->final_area_count;
         world->areas.items = malloc(world->areas.room * sizeof *world->areas.items);
         if (!world->areas.items)
@@ -394,9 +381,7 @@ static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error
         memcpy(world->areas.items, world->final_areas,
                world->areas.count * sizeof *world->areas.items);
     }
-    if (world->final_place_count)
-        qsort(world->final_places, world->final_place_count, sizeof *world->final_places,
-              places_by_address);
+    AR_ARRAY_SORT(world->final_places, world->final_place_count, address);
     for (size_t i = 0; i < world->final_place_count; i++)
         if (world->final_places[i].state != SNAPSHOT_INACTIVE)
             AR_TRY(put_place(world, world->final_places[i], error));
@@ -426,8 +411,7 @@ static void settle(struct snapshot_world *world)
         if (!world->places[i].gone)
             world->places[kept++] = world->places[i];
     world->place_count = kept;
-    if (kept)
-        qsort(world->places, kept, sizeof *world->places, places_by_address);
+    AR_ARRAY_SORT(world->places, kept, address);
     for (size_t i = 0; i < kept; i++) {
         world->unmatched_frees += world->places[i].was_freed;
         world->unknown_sizes += !world->places[i].size_known;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/xla/bfc_log.h"
 #include "workloads/io/fields.h"
@@ -28,8 +29,7 @@ struct conversion {
 static int by_address(const void *left, const void *right)
 {
     const struct bfc_chunk *a = left, *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
+    AR_ORDER(a->address, b->address);
     return (a->line > b->line) - (a->line < b->line);
 }
 
