@@ -111,7 +111,8 @@ struct cuda_marks {
     uint64_t reference_ns;
     uint64_t uncertain_ns; /* half the distance of the pair of rule 2 */
     uint64_t *times_ns;    /* by mark: the host's time; once settled, the later of both */
-    uint64_t count, room, settled;
+    size_t count, room;
+    uint64_t settled;
     uint64_t device_ns; /* the latest event of all that are settled */
     struct cuda_mark_event *waiting;
     size_t waiting_first, waiting_count, waiting_room;

@@ -213,15 +213,10 @@ static bool event_done(struct cuda_device *device, CUevent event)
 /* The oldest fence at or after the point, or NULL. */
 static struct cuda_fence *fence_for(struct cuda_stream *stream, uint64_t sequence)
 {
-    size_t low = stream->fence_first, high = stream->fence_first + stream->fence_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (stream->fences[middle].sequence < sequence)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < stream->fence_first + stream->fence_count ? &stream->fences[low] : NULL;
+    struct cuda_fence *fences = stream->fences + stream->fence_first;
+    size_t at = ar_array_from(fences, stream->fence_count, sizeof *fences,
+                              offsetof(struct cuda_fence, sequence), sequence);
+    return at < stream->fence_count ? &fences[at] : NULL;
 }
 
 /* Records an event after all queued work, for the stream's latest point. */
@@ -560,18 +555,11 @@ uint64_t cuda_mark(struct ar_device *base)
 {
     struct cuda_device *device = cuda_of(base);
     struct cuda_marks *self = &device->marks;
-    if (self->count == self->room) {
-        uint64_t room = self->room ? 2 * self->room : 64;
-        uint64_t *grown = realloc(self->times_ns, room * sizeof *grown);
-        if (!grown) {
-            device->out_of_host_memory = true;
-            return self->count - 1; /* of 0 marks: none, which mark_ns knows */
-        }
-        self->times_ns = grown;
-        self->room = room;
+    uint64_t mark = self->count;
+    if (!AR_ARRAY_ADD(self->times_ns, self->count, self->room, cuda_now(device))) {
+        device->out_of_host_memory = true;
+        return self->count - 1; /* of 0 marks: none, which mark_ns knows */
     }
-    uint64_t mark = self->count++;
-    self->times_ns[mark] = cuda_now(device);
     for (uint32_t i = 0; i < device->streams.count && !device->base.failed; i++)
         mark_stream(device, &device->streams.streams[i], mark);
     while (self->waiting_count > WAITING_MANY && self->settled < mark && settle_next(device, false))

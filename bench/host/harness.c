@@ -326,15 +326,9 @@ static void join(struct launches *self)
 
 static void move_operand(struct launches *self, struct ar_device_operand *operand)
 {
-    size_t low = 0, high = self->extent_count;
-    while (high - low > 1) { /* the last that begins no later */
-        size_t middle = low + (high - low) / 2;
-        if (self->extents[middle].begin <= operand->address)
-            low = middle;
-        else
-            high = middle;
-    }
-    operand->address += self->extents[low].moved;
+    size_t past = ar_array_above(self->extents, self->extent_count, sizeof *self->extents,
+                                 offsetof(struct launch_extent, begin), operand->address);
+    operand->address += self->extents[past - 1].moved; /* the last that begins no later */
 }
 
 enum ar_status launches_fix(struct launches *launches, struct ar_device *device,

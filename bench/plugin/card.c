@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "allocators/base/array.h"
 #include "allocators/registry.h"
 #include "bench/cuda/cuda_device.h"
 #include "bench/plugin/plugin.h"
@@ -90,14 +91,9 @@ static void order_second_stream(struct card *card, uint32_t ordinal)
 static enum ar_status stream_add(struct card *card, CUstream stream, struct ar_error *error)
 {
     uint32_t ordinal = card->stream_count;
-    if (ordinal == card->stream_room) {
-        uint32_t room = ordinal ? 2 * ordinal : 16;
-        CUstream *grown = realloc(card->streams, room * sizeof *grown);
-        if (!grown)
-            return ar_error_set(error, AR_HOST_MEMORY, "the host has no memory left for streams");
-        card->streams = grown;
-        card->stream_room = room;
-    }
+    AR_TRY_MEMORY(
+        ar_array_make_room(&card->streams, ordinal, &card->stream_room, sizeof *card->streams),
+        error, "streams");
     if (ordinal == CARD_STREAMS_MOST ||
         !cuda_device_adopt_stream(card->memory.device, ordinal, stream))
         return ar_invalid(error,
@@ -164,16 +160,9 @@ static uint32_t pool_find(const struct card *card, struct card_pool_id id)
 
 static uint32_t pool_add(struct card *card, struct card_pool_id id)
 {
-    if (card->pool_count == card->pool_room) {
-        uint32_t room = card->pool_room ? 2 * card->pool_room : 8;
-        struct card_pool *grown = realloc(card->pools, room * sizeof *grown);
-        if (!grown)
-            return 0;
-        card->pools = grown;
-        card->pool_room = room;
-    }
-    card->pools[card->pool_count++] = (struct card_pool){.id = id};
-    return card->pool_count;
+    struct card_pool pool = {.id = id};
+    return AR_ARRAY_ADD(card->pools, card->pool_count, card->pool_room, pool) ? card->pool_count
+                                                                              : 0;
 }
 
 void card_pool_begin(struct card *card, struct card_pool_id id)

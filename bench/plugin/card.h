@@ -137,9 +137,11 @@ struct card {
     struct card_block *unused;
     struct card_chunk *chunks;
     CUstream *streams;
-    uint32_t stream_count, stream_room, stream_last; /* last: the ordinal last looked up */
+    uint32_t stream_count, stream_last; /* last: the ordinal last looked up */
+    size_t stream_room;
     struct card_pool *pools;
-    uint32_t pool_count, pool_room, pools_open;
+    uint32_t pool_count, pools_open;
+    size_t pool_room;
     struct card_figures figures;  /* counts and peaks */
     struct card_latency *latency; /* NULL: not measured */
     struct recording *recording;

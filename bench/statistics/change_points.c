@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "allocators/base/array.h"
 #include "bench/statistics/statistics.h"
 
 _Static_assert(2 * CHANGE_WINDOW <= RANK_TEST_EXACT, "the test of a window is exact");
@@ -150,8 +150,7 @@ static enum ar_status find_timed(const struct search *self, size_t count,
         status = test_all(self, count, points, *found, &weakest);
         if (status || weakest == SIZE_MAX)
             break;
-        (*found)--;
-        memmove(points + weakest, points + weakest + 1, (*found - weakest) * sizeof *points);
+        AR_ARRAY_REMOVE(points, *found, weakest);
     }
     return status;
 }

@@ -676,11 +676,8 @@ enum ar_status scenario_set(struct scenario *self, const char *name, const char 
     if (value)
         return set_key(self, section, key, value, 0, error);
     struct scenario_key *known = find_key(section, key);
-    if (known) {
-        size_t after = section->key_count - 1 - (size_t)(known - section->keys);
-        memmove(known, known + 1, after * sizeof *known);
-        section->key_count--;
-    }
+    if (known)
+        AR_ARRAY_REMOVE(section->keys, section->key_count, (size_t)(known - section->keys));
     return AR_OK;
 }
 
@@ -707,19 +704,15 @@ enum ar_status scenario_insert(struct scenario *self, enum scenario_list list, s
     if (!ar_array_make_room(&steps->at, steps->count, &steps->room, sizeof *steps->at))
         return no_memory(self, error);
     place = place < steps->count ? place : steps->count;
-    memmove(steps->at + place + 1, steps->at + place, (steps->count - place) * sizeof *steps->at);
-    steps->at[place] = step;
-    steps->count++;
+    AR_ARRAY_INSERT(steps->at, steps->count, place, step);
     return AR_OK;
 }
 
 void scenario_remove(struct scenario *self, enum scenario_list list, size_t place)
 {
     struct scenario_steps *steps = &self->lists[list];
-    if (place >= steps->count)
-        return;
-    steps->count--;
-    memmove(steps->at + place, steps->at + place + 1, (steps->count - place) * sizeof *steps->at);
+    if (place < steps->count)
+        AR_ARRAY_REMOVE(steps->at, steps->count, place);
 }
 
 static uint64_t add_text(uint64_t hash, const char *text)

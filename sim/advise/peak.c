@@ -137,10 +137,9 @@ static void insert(struct holders *out, const struct holder *holder)
         at--;
     if (at == HOLDERS_ROOM)
         return;
-    if (out->count < HOLDERS_ROOM)
-        out->count++;
-    memmove(&out->at[at + 1], &out->at[at], (out->count - 1 - at) * sizeof *out->at);
-    out->at[at] = *holder;
+    if (out->count == HOLDERS_ROOM)
+        out->count--;
+    AR_ARRAY_INSERT(out->at, out->count, at, *holder);
 }
 
 static void group(const struct named_block *blocks, size_t count, struct holders *out)

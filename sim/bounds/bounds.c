@@ -152,19 +152,10 @@ static enum ar_status no_memory(size_t blocks, struct ar_error *error)
 
 static enum ar_status make_room(struct bound_blocks *out, struct ar_error *error)
 {
-    if (out->count < out->room)
-        return AR_OK;
-    size_t room = out->room ? out->room * 2 : 1024;
-    struct packing_block *blocks = realloc(out->blocks, room * sizeof *blocks);
-    if (!blocks)
-        return no_memory(room, error);
-    out->blocks = blocks;
-    struct bound_request *requests = realloc(out->requests, room * sizeof *requests);
-    if (!requests)
-        return no_memory(room, error);
-    out->requests = requests;
-    out->room = room;
-    return AR_OK;
+    size_t room = out->room; /* both arrays have it */
+    bool made = ar_array_make_room(&out->blocks, out->count, &room, sizeof *out->blocks) &&
+                ar_array_make_room(&out->requests, out->count, &out->room, sizeof *out->requests);
+    return made ? AR_OK : no_memory(out->count, error);
 }
 
 /* Reads `KEY=NUMBER` among "x=1,KEY=5". */

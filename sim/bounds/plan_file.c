@@ -356,9 +356,7 @@ static void live_on(struct checking *c, size_t block)
     }
     if (!clear)
         return;
-    memmove(c->live + rank + 1, c->live + rank, (c->live_count - rank) * sizeof *c->live);
-    c->live[rank] = block;
-    c->live_count++;
+    AR_ARRAY_INSERT(c->live, c->live_count, rank, block);
 }
 
 static void die(struct checking *c, size_t block)
@@ -366,8 +364,7 @@ static void die(struct checking *c, size_t block)
     size_t rank = rank_of(c, begin_of(c, block));
     if (rank == c->live_count || c->live[rank] != block)
         return; /* the block was left out because it overlaps */
-    c->live_count--;
-    memmove(c->live + rank, c->live + rank + 1, (c->live_count - rank) * sizeof *c->live);
+    AR_ARRAY_REMOVE(c->live, c->live_count, rank);
 }
 
 static void sweep(struct checking *c, struct moment *moments)

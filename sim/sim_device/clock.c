@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "sim/sim_device/clock.h"
 
 /* ---- vector clocks -------------------------------------------------------------------------- */
@@ -456,13 +457,8 @@ static bool marks_grow(struct sim_stream *stream)
         stream->mark_first = 0;
         return true;
     }
-    uint32_t room = stream->mark_room ? 2 * stream->mark_room : 8;
-    struct sim_moment *grown = realloc(stream->marks, room * sizeof *grown);
-    if (!grown)
-        return false;
-    stream->marks = grown;
-    stream->mark_room = room;
-    return true;
+    return ar_array_make_room(&stream->marks, stream->mark_room, &stream->mark_room,
+                              sizeof *stream->marks);
 }
 
 /* Joins fences if many are not polled: see MARKS_MOST. */

@@ -85,7 +85,8 @@ struct sim_stream {
     struct vector_clock clock;
     /* fences that are not known to be done, oldest first, from mark_first */
     struct sim_moment *marks;
-    uint32_t mark_first, mark_count, mark_room;
+    uint32_t mark_first, mark_count;
+    size_t mark_room;
     uint64_t marks_gone; /* the number of fences before them */
 };
 

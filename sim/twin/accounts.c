@@ -309,10 +309,9 @@ static void keep_pin(struct pinning *self, const struct twin_pin *pin)
         at--;
     if (at == PINS_MOST)
         return;
-    if (self->pin_count < PINS_MOST)
-        self->pin_count++;
-    memmove(&self->pins[at + 1], &self->pins[at], (self->pin_count - 1 - at) * sizeof *pin);
-    self->pins[at] = *pin;
+    if (self->pin_count == PINS_MOST)
+        self->pin_count--;
+    AR_ARRAY_INSERT(self->pins, self->pin_count, at, *pin);
 }
 
 /* The free bytes of a segment are divided among the blocks in it. */

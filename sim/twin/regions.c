@@ -46,15 +46,6 @@ static size_t place_of(const struct regions *self, uint64_t address)
                          offsetof(struct regions_segment, address), address);
 }
 
-static void insert(struct regions *self, const struct regions_segment *segment)
-{
-    size_t at = place_of(self, segment->address);
-    memmove(&self->segments[at + 1], &self->segments[at],
-            (self->segment_count - at) * sizeof *segment);
-    self->segments[at] = *segment;
-    self->segment_count++;
-}
-
 static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct regions *self = of(base);
@@ -69,7 +60,8 @@ static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uin
     enum ar_status status = fill(inner, segment.address, segment.bytes, &segment.handle);
     if (status != AR_OK)
         return ar_backing_release(inner, segment.address) == AR_OK ? status : AR_CORRUPT;
-    insert(self, &segment);
+    size_t at = place_of(self, segment.address);
+    AR_ARRAY_INSERT(self->segments, self->segment_count, at, segment);
     *address = segment.address;
     return AR_OK;
 }
@@ -104,8 +96,7 @@ static enum ar_status segment_free(struct ar_backing *base, uint64_t address)
         !AR_ARRAY_ADD(orphans->items, orphans->count, orphans->room, segment->copy))
         status = AR_HOST_MEMORY;
     AR_THEN(status, ar_backing_release(inner, address));
-    memmove(segment, segment + 1, (self->segment_count - at - 1) * sizeof *segment);
-    self->segment_count--;
+    AR_ARRAY_REMOVE(self->segments, self->segment_count, at);
     return status;
 }
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 void import_guess(struct import_report *report, const char *format, ...)
 {
     char text[sizeof report->guesses[0]];
@@ -126,16 +128,13 @@ static void place_size(struct import_counts *out, struct import_size size)
     struct import_size last = size;
     if (out->size_count == IMPORT_SIZES) {
         if (at < IMPORT_SIZES)
-            last = out->sizes[IMPORT_SIZES - 1];
+            last = out->sizes[--out->size_count];
         out->other_sizes++;
         out->other_bytes += last.bytes * last.blocks;
         if (at == IMPORT_SIZES)
             return;
-    } else {
-        out->size_count++;
     }
-    memmove(&out->sizes[at + 1], &out->sizes[at], (out->size_count - 1 - at) * sizeof size);
-    out->sizes[at] = size;
+    AR_ARRAY_INSERT(out->sizes, out->size_count, at, size);
 }
 
 static void count_left(struct counting *self, uint32_t slots)

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 enum block_state { BLOCK_FREE, BLOCK_LIVE, BLOCK_FREE_REQUESTED };
@@ -44,18 +45,6 @@ void trace_check_close(struct trace_check *check)
     check->recorded = NULL;
 }
 
-static enum ar_status grow_blocks(struct trace_check *check, struct ar_error *error)
-{
-    size_t capacity = check->block_capacity ? check->block_capacity * 2 : 256;
-    if (capacity > UINT32_MAX)
-        return ar_invalid(error, "more than 2^31 blocks live at once");
-    struct trace_check_block *blocks = realloc(check->blocks, capacity * sizeof *blocks);
-    AR_TRY_MEMORY(blocks, error, "the blocks of a trace");
-    check->blocks = blocks;
-    check->block_capacity = capacity;
-    return AR_OK;
-}
-
 static enum ar_status take_slot(struct trace_check *check, struct trace_event *event,
                                 struct ar_error *error)
 {
@@ -71,8 +60,11 @@ static enum ar_status take_slot(struct trace_check *check, struct trace_event *e
         event->slot = (uint32_t)check->block_count;
     }
     if (event->slot == check->block_count) {
-        if (check->block_count == check->block_capacity)
-            AR_TRY(grow_blocks(check, error));
+        if (check->block_count == UINT32_C(1) << 31)
+            return ar_invalid(error, "more than 2^31 blocks live at once");
+        AR_TRY_MEMORY(ar_array_make_room(&check->blocks, check->block_count, &check->block_capacity,
+                                         sizeof *check->blocks),
+                      error, "the blocks of a trace");
         check->blocks[check->block_count++].state = BLOCK_FREE;
     }
     return AR_OK;

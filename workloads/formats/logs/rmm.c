@@ -236,7 +236,7 @@ static enum ar_status begin_debug_request(struct reading *r, struct row *row,
     }
     row->action = ROW_FAILURE;
     if (r->request_count == DEBUG_OPEN_MOST)
-        memmove(r->requests, r->requests + 1, --r->request_count * sizeof *r->requests);
+        AR_ARRAY_REMOVE(r->requests, r->request_count, 0);
     if (!AR_ARRAY_ADD(r->requests, r->request_count, r->request_room, request))
         return format_no_memory(error);
     return rows_add(&r->rows, row, error);

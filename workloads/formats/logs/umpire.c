@@ -386,7 +386,7 @@ static enum ar_status add_intent(struct reading *r, const struct umpire_line *li
     if (line->final)
         return add_row(r, line, ROW_FAILURE, 0, allocator, error);
     if (r->intent_count == INTENTS_MOST)
-        memmove(r->intents, r->intents + 1, --r->intent_count * sizeof *r->intents);
+        AR_ARRAY_REMOVE(r->intents, r->intent_count, 0);
     if (!AR_ARRAY_ADD(r->intents, r->intent_count, r->intent_capacity, r->rows.count))
         return format_no_memory(error);
     return add_row(r, line, ROW_FAILURE, 0, allocator, error);
@@ -420,8 +420,7 @@ static enum ar_status begin_reallocation(struct reading *r, const struct umpire_
     else
         allocator = allocator_at(r, line);
     if (r->reallocation_count == INTENTS_MOST)
-        memmove(r->reallocations, r->reallocations + 1,
-                --r->reallocation_count * sizeof *r->reallocations);
+        AR_ARRAY_REMOVE(r->reallocations, r->reallocation_count, 0);
     if (!AR_ARRAY_ADD(r->reallocations, r->reallocation_count, r->reallocation_room, begun))
         return format_no_memory(error);
     return add_row(r, line, ROW_FAILURE, 0, &allocator, error);

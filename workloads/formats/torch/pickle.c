@@ -14,6 +14,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 enum {
     BUFFER_BYTES = 1 << 18,
     MARKS_MOST = 200,
@@ -152,16 +154,9 @@ static uint64_t little_endian(const unsigned char *bytes, size_t count)
 
 static enum ar_status push(struct pickle *self, uint64_t value, struct ar_error *error)
 {
-    if (self->depth == self->room) {
-        size_t room = self->room * 2;
-        if (room > STACK_MOST)
-            return wrong(self, "puts more than a million values on the stack", error);
-        uint64_t *stack = realloc(self->stack, room * sizeof *stack);
-        AR_TRY_MEMORY(stack, error, "a pickle");
-        self->stack = stack;
-        self->room = room;
-    }
-    self->stack[self->depth++] = value;
+    if (self->depth == STACK_MOST)
+        return wrong(self, "puts more than a million values on the stack", error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->stack, self->depth, self->room, value), error, "a pickle");
     self->made++;
     return AR_OK;
 }
@@ -231,15 +226,9 @@ static enum ar_status act_put(struct pickle *self, uint64_t index, struct ar_err
                             opcode_name(self), index, MEMO_MOST - 1);
     if (index > self->made + MEMO_AHEAD)
         return wrong(self, "remembers more values than there are", error);
-    if (index >= self->memo_room) {
-        size_t room = self->memo_room ? self->memo_room * 2 : 2 * MEMO_AHEAD;
-        uint64_t *memo = realloc(self->memo, room * sizeof *memo);
-        AR_TRY_MEMORY(memo, error, "a pickle");
-        self->memo = memo;
-        self->memo_room = room;
-    }
     while (self->memo_count <= index)
-        self->memo[self->memo_count++] = UINT64_MAX;
+        AR_TRY_MEMORY(AR_ARRAY_ADD(self->memo, self->memo_count, self->memo_room, UINT64_MAX),
+                      error, "a pickle");
     self->memo[index] = self->stack[self->depth - 1];
     return AR_OK;
 }
