@@ -220,14 +220,12 @@ static enum ar_status list_devices(const char *name, struct ar_error *error)
         fputs(!name && i ? "\n" : "", stdout);
         say(stdout, "%s: %s", kind->name, kind->summary);
         say(stdout, "%s: %s", there ? "Available" : "Not available", why);
-        enum ar_status status =
-            strcmp(kind->name, "sim") == 0 ? print_profiles(NULL, error) : AR_OK;
-        if (status)
-            return status;
+        if (strcmp(kind->name, "sim") == 0)
+            AR_TRY(print_profiles(NULL, error));
         putchar('\n');
-        status = print_options(kind->options, error);
-        if (status || name)
-            return status;
+        AR_TRY(print_options(kind->options, error));
+        if (name)
+            return AR_OK;
     }
     return name ? unknown("device", name, device_word_at, error) : AR_OK;
 }
@@ -315,11 +313,6 @@ static const char *message_at(size_t index, const char **text)
     return index < MESSAGE_FRAMEWORK_COUNT ? message_framework_name(framework) : NULL;
 }
 
-static enum ar_status list_messages(const char *name, struct ar_error *error)
-{
-    return list_names("message", message_at, NULL, name, error);
-}
-
 static const struct {
     const char *name, *text;
 } formats[] = {
@@ -367,11 +360,6 @@ static const char *format_at(size_t index, const char **text)
     return writer ? writer->name : NULL;
 }
 
-static enum ar_status list_formats(const char *name, struct ar_error *error)
-{
-    return list_names("format", format_at, NULL, name, error);
-}
-
 /* ---- policies, decorators --------------------------------------------------------------- */
 
 static const struct {
@@ -405,8 +393,9 @@ static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_err
     return print_options(ops->options, error);
 }
 
-static enum ar_status show_decorator(const struct decorator_ops *ops, struct ar_error *error)
+static enum ar_status show_decorator(size_t index, struct ar_error *error)
 {
+    const struct decorator_ops *ops = registry_decorator(index);
     say(stdout, "%s: %s", ops->name, ops->summary);
     say(stdout, "A decorator: write %s(key=value)+POLICY.", ops->name);
     putchar('\n');
@@ -443,16 +432,6 @@ static const char *decorator_at(size_t index, const char **text)
     return ops ? ops->name : NULL;
 }
 
-static enum ar_status show_decorator_at(size_t index, struct ar_error *error)
-{
-    return show_decorator(registry_decorator(index), error);
-}
-
-static enum ar_status list_decorators(const char *name, struct ar_error *error)
-{
-    return list_names("decorator", decorator_at, show_decorator_at, name, error);
-}
-
 static size_t policy_count(void)
 {
     size_t count = 0;
@@ -472,7 +451,7 @@ static enum ar_status show_policy_word(size_t index, struct ar_error *error)
 {
     size_t policies = policy_count();
     return index < policies ? show_policy(registry_policy(index), error)
-                            : show_decorator(registry_decorator(index - policies), error);
+                            : show_decorator(index - policies, error);
 }
 
 static enum ar_status list_policies(const char *name, struct ar_error *error)
@@ -652,20 +631,28 @@ static enum ar_status list_parts(const char *name, struct ar_error *error)
 
 static const struct kind {
     const char *name;
-    enum ar_status (*list)(const char *name, struct ar_error *error);
-    name_at *at;  /* NULL: recordings, which are found in their folder */
+    name_at *at; /* NULL: recordings, which are found in their folder */
+    enum ar_status (*list)(const char *name, struct ar_error *error); /* NULL: list_names */
+    const char *one; /* for list_names: what the names are */
+    show_at *show;
     bool is_part; /* the list of the kind above includes it */
 } kinds[] = {
-    {"policies", list_policies, policy_at, false},
-    {"decorators", list_decorators, decorator_at, true},
-    {"workloads", list_workloads, workload_name_at, false},
-    {"recordings", list_recordings, NULL, true},
-    {"devices", list_devices, device_at, false},
-    {"metrics", list_metrics, metric_at, false},
-    {"formats", list_formats, format_at, false},
-    {"parts", list_parts, part_at, false},
-    {"messages", list_messages, message_at, false},
+    {"policies", policy_at, .list = list_policies},
+    {"decorators", decorator_at, .one = "decorator", .show = show_decorator, .is_part = true},
+    {"workloads", workload_name_at, .list = list_workloads},
+    {"recordings", NULL, .list = list_recordings, .is_part = true},
+    {"devices", device_at, .list = list_devices},
+    {"metrics", metric_at, .list = list_metrics},
+    {"formats", format_at, .one = "format"},
+    {"parts", part_at, .list = list_parts},
+    {"messages", message_at, .one = "message"},
 };
+
+static enum ar_status list_kind(const struct kind *self, const char *name, struct ar_error *error)
+{
+    return self->list ? self->list(name, error)
+                      : list_names(self->one, self->at, self->show, name, error);
+}
 
 static enum ar_status list_all(struct ar_error *error)
 {
@@ -673,7 +660,7 @@ static enum ar_status list_all(struct ar_error *error)
         if (kinds[i].is_part)
             continue;
         printf("%s%s\n\n", i ? "\n" : "", kinds[i].name);
-        AR_TRY(kinds[i].list(NULL, error));
+        AR_TRY(list_kind(&kinds[i], NULL, error));
     }
     return AR_OK;
 }
@@ -710,6 +697,6 @@ enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
         return list_all(error);
     for (size_t i = 0; i < AR_COUNT(kinds); i++)
         if (strcmp(kinds[i].name, kind) == 0)
-            return self.names ? print_names(&kinds[i], error) : kinds[i].list(name, error);
+            return self.names ? print_names(&kinds[i], error) : list_kind(&kinds[i], name, error);
     return unknown("list of", kind, kind_at, error);
 }
