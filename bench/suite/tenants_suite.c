@@ -1,5 +1,5 @@
-/* Reads suites of tenants (tenants_suite.h). All texts that a setup points to are copies that it
- * owns. */
+/* Reads suites of tenants (tenants_suite.h). All texts that a setup points to are copies that the
+ * suite owns. */
 #include "bench/suite/tenants_suite.h"
 
 #include <stdio.h>
@@ -111,6 +111,14 @@ static enum ar_status run_line(const struct reading *self)
     return bad(self, "there are mode, replicates, seed, turn_events and name");
 }
 
+static enum ar_status copy(const struct reading *self, const char *text, const char **out)
+{
+    struct text_list *texts = &self->suite->texts;
+    AR_TRY(text_list_add(texts, text, self->error));
+    *out = texts->items[texts->count - 1];
+    return AR_OK;
+}
+
 /* The process that a line belongs to; a new one for the first line of its section. */
 static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setup)
 {
@@ -133,19 +141,15 @@ static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setu
     AR_TRY_MEMORY(AR_ARRAY_ADD(suite->setups, suite->count, suite->room, (struct tenant_setup){0}),
                   self->error, "a suite");
     *setup = &suite->setups[suite->count - 1];
-    (*setup)->name = strdup(name);
-    return (*setup)->name ? AR_OK : ar_no_memory(self->error, "a suite");
+    return copy(self, name, &(*setup)->name);
 }
 
 static enum ar_status add_text(const struct reading *self, const char *const **texts, size_t *count)
 {
     const char **longer = realloc((void *)(uintptr_t)*texts, (*count + 1) * sizeof *longer);
-    if (longer)
-        *texts = longer;
-    char *text = longer ? strdup(self->value) : NULL;
-    AR_TRY_MEMORY(text, self->error, "a suite");
-    longer[(*count)++] = text;
-    return AR_OK;
+    AR_TRY_MEMORY(longer, self->error, "a suite");
+    *texts = longer;
+    return copy(self, self->value, &longer[(*count)++]);
 }
 
 static enum ar_status add_setting(const struct reading *self, struct tenant_setup *setup)
@@ -155,10 +159,10 @@ static enum ar_status add_setting(const struct reading *self, struct tenant_setu
         realloc((void *)(uintptr_t)setup->lines, (count + 1) * sizeof *longer);
     AR_TRY_MEMORY(longer, self->error, "a suite");
     setup->lines = longer;
-    longer[count] =
-        (struct process_line){strdup(self->key), strdup(self->value), self->line->number};
+    longer[count].line = self->line->number;
     setup->line_count++;
-    return longer[count].key && longer[count].value ? AR_OK : ar_no_memory(self->error, "a suite");
+    AR_TRY(copy(self, self->key, &longer[count].key));
+    return copy(self, self->value, &longer[count].value);
 }
 
 static enum ar_status take_placement(const struct reading *self, enum tenant_placement *placement)
@@ -186,15 +190,12 @@ static enum ar_status tenant_line(struct reading *self)
     if (!strcmp(self->key, "beside"))
         return add_text(self, &setup->beside, &setup->beside_count);
     bool pinned = !strcmp(self->key, "pinned");
-    if (pinned || !strcmp(self->key, "policy")) {
-        const char **place = pinned ? &setup->pinned : &setup->policy;
-        free((void *)(uintptr_t)*place);
-        *place = NULL;
-        if (pinned && !strcmp(self->value, "none"))
-            return AR_OK;
-        *place = strdup(self->value);
-        return *place ? AR_OK : ar_no_memory(self->error, "a suite");
+    if (pinned && !strcmp(self->value, "none")) {
+        setup->pinned = NULL;
+        return AR_OK;
     }
+    if (pinned || !strcmp(self->key, "policy"))
+        return copy(self, self->value, pinned ? &setup->pinned : &setup->policy);
     if (!strcmp(self->key, "card")) {
         AR_TRY(take_count(self, &number));
         setup->card = (uint32_t)number;
@@ -290,21 +291,11 @@ void tenants_suite_close(struct tenants_suite *suite)
         ar_spec_close(&suite->cards[i].device);
     for (size_t i = 0; i < suite->count; i++) {
         struct tenant_setup *setup = &suite->setups[i];
-        for (size_t k = 0; k < setup->workload_count; k++)
-            free((void *)(uintptr_t)setup->workloads[k]);
-        for (size_t k = 0; k < setup->beside_count; k++)
-            free((void *)(uintptr_t)setup->beside[k]);
-        for (size_t k = 0; k < setup->line_count; k++) {
-            free((void *)(uintptr_t)setup->lines[k].key);
-            free((void *)(uintptr_t)setup->lines[k].value);
-        }
         free((void *)(uintptr_t)setup->workloads);
         free((void *)(uintptr_t)setup->beside);
         free((void *)(uintptr_t)setup->lines);
-        free((void *)(uintptr_t)setup->policy);
-        free((void *)(uintptr_t)setup->pinned);
-        free((void *)(uintptr_t)setup->name);
     }
     free(suite->setups);
+    text_list_close(&suite->texts);
     *suite = (struct tenants_suite){0};
 }

@@ -13,6 +13,7 @@
  *                  framework (sim/tenants/process.h) */
 #pragma once
 
+#include "bench/suite/suite.h"
 #include "sim/tenants/tenants.h"
 
 struct tenants_suite {
@@ -21,6 +22,7 @@ struct tenants_suite {
     size_t card_count;
     struct tenant_setup *setups;
     size_t count, room;
+    struct text_list texts; /* what the setups point to */
     bool free;
     uint64_t replicates, seed, turn_events, host_bytes;
 };
