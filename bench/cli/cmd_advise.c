@@ -388,15 +388,21 @@ static bool is_pair(const struct named *from, const struct named *to)
     return strcmp(from->program, to->program) == 0 && strcmp(from->path, to->path) != 0;
 }
 
-static enum ar_status predict_pairs(const struct suite *suite, const struct ar_spec *device,
-                                    const struct text_list *parts, struct ar_error *error)
+/* Predicts each recording of a program from its recordings under other settings. Prints a Markdown
+ * table with a row for each pair of traces of one PROGRAM. INVALID if there is no such pair. */
+static enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
+                                    struct ar_error *error)
 {
+    AR_CLOSED(text_list_close) struct text_list parts = {0};
+    const struct workload_choice choice = choice_of(suite);
     size_t pairs = 0;
-    for (size_t i = 0; i < parts->count; i++)
-        for (size_t j = 0; j < parts->count; j++) {
+    for (size_t i = 0; i < suite->workloads.count; i++)
+        AR_TRY(workload_each(suite->workloads.items[i], &choice, list_part, &parts, error));
+    for (size_t i = 0; i < parts.count; i++)
+        for (size_t j = 0; j < parts.count; j++) {
             struct named from, to;
-            parse_name(parts->items[i], &from);
-            parse_name(parts->items[j], &to);
+            parse_name(parts.items[i], &from);
+            parse_name(parts.items[j], &to);
             if (!is_pair(&from, &to))
                 continue;
             if (pairs++ == 0)
@@ -408,18 +414,6 @@ static enum ar_status predict_pairs(const struct suite *suite, const struct ar_s
         return ar_invalid(error, "no two traces are of one program: their names must begin with "
                                  "the same PROGRAM, as in PROGRAM.SETTING.csv.gz");
     return AR_OK;
-}
-
-/* Predicts each recording of a program from its recordings under other settings. Prints a Markdown
- * table with a row for each pair of traces of one PROGRAM. INVALID if there is no such pair. */
-static enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
-                                    struct ar_error *error)
-{
-    AR_CLOSED(text_list_close) struct text_list parts = {0};
-    const struct workload_choice choice = choice_of(suite);
-    for (size_t i = 0; i < suite->workloads.count; i++)
-        AR_TRY(workload_each(suite->workloads.items[i], &choice, list_part, &parts, error));
-    return predict_pairs(suite, device, &parts, error);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */

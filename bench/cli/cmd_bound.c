@@ -266,29 +266,24 @@ static enum ar_status find_card(const struct trace_info *info, uint64_t *card_by
     return AR_OK;
 }
 
-static enum ar_status answer(const struct arguments *self, struct trace_source *source,
-                             struct ar_error *error)
-{
-    AR_CLOSED(bound_blocks_close) struct bound_blocks blocks = {.count = 0};
-    struct bound_options wanted = {.frees = self->frees, .granule_bytes = self->granule_bytes};
-    AR_TRY(find_card(&source->info, &wanted.card_bytes, error));
-    AR_TRY(bound_blocks_open(&blocks, source, &wanted, error));
-    return self->check ? check(self, &blocks, source->info.name, error)
-                       : find(self, &blocks, source->info.name, error);
-}
-
 /* A workload_take: the bounds of a workload, or of one GPU of it. */
 static enum ar_status answer_part(void *argument, struct workload_part *part,
                                   struct ar_error *error)
 {
     struct arguments *self = argument;
+    const struct trace_info *info = &part->source->info;
+    AR_CLOSED(bound_blocks_close) struct bound_blocks blocks = {.count = 0};
+    struct bound_options wanted = {.frees = self->frees, .granule_bytes = self->granule_bytes};
     if (part->several && (self->plan || self->json || self->check))
         return ar_invalid(error, "bound: the workload has several GPUs, and --plan, --check and "
                                  "--json are for one; select it with --device N");
     if (self->begun)
         puts("");
     self->begun = true;
-    return answer(self, part->source, error);
+    AR_TRY(find_card(info, &wanted.card_bytes, error));
+    AR_TRY(bound_blocks_open(&blocks, part->source, &wanted, error));
+    return self->check ? check(self, &blocks, info->name, error)
+                       : find(self, &blocks, info->name, error);
 }
 
 enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)

@@ -24,15 +24,10 @@ const char *advise_page_setting(const struct advise_row *row)
                : setting;
 }
 
-static bool is_long(const struct advise_row *row)
-{
-    return strlen(advise_page_setting(row)) + 3 >
-           SENTENCE_WIDTH; /* indented, and with a mark after it */
-}
-
 const char *advise_page_brief(const struct advise_row *row)
 {
-    return is_long(row) ? row->candidate.spec : advise_page_setting(row);
+    const char *setting = advise_page_setting(row); /* indented, and with a mark after it */
+    return strlen(setting) + 3 > SENTENCE_WIDTH ? row->candidate.spec : setting;
 }
 
 static void add_holders(char *line, size_t line_bytes, const struct holders *holders)

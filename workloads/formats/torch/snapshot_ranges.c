@@ -82,21 +82,6 @@ static uint64_t page_at(const struct range *range, uint64_t address)
     return address - (address - range->first_page % range->page_bytes) % range->page_bytes;
 }
 
-static enum ar_status map_pages(struct telling *self, struct range *range, uint64_t address,
-                                uint64_t bytes)
-{
-    enum ar_status status = AR_OK;
-    uint64_t count, page = page_at(range, address);
-    for (; page < address + bytes && !status; page += range->page_bytes) {
-        self->page_steps++;
-        if (ar_map_get(&self->uses, page, &count))
-            continue;
-        status = ar_map_put(&self->uses, page, 1);
-        range->free_pages += !status;
-    }
-    return status;
-}
-
 static void unmap_pages(struct telling *self, struct range *range, uint64_t address, uint64_t bytes)
 {
     uint64_t count, page = page_at(range, address);
@@ -208,11 +193,20 @@ static struct range *add_range(struct telling *self, uint64_t address, bool smal
 static enum ar_status widen(struct telling *self, struct range *range, uint64_t address,
                             uint64_t bytes)
 {
-    range->low = address < range->low ? address : range->low;
-    range->high = address + bytes > range->high ? address + bytes : range->high;
+    AR_LOWER(range->low, address);
+    AR_RAISE(range->high, address + bytes);
     range->mapped_bytes += bytes;
     self->stuck |= self->page_steps >> STEPS_BITS != 0;
-    return map_pages(self, range, address, bytes);
+    for (uint64_t page = page_at(range, address); page < address + bytes;
+         page += range->page_bytes) {
+        uint64_t uses;
+        self->page_steps++;
+        if (ar_map_get(&self->uses, page, &uses))
+            continue;
+        AR_TRY(ar_map_put(&self->uses, page, 1));
+        range->free_pages++;
+    }
+    return AR_OK;
 }
 
 /* The mapped bytes behind a block, up to the next one. */
