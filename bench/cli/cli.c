@@ -287,11 +287,11 @@ static enum ar_status take_value_of(const struct cli_option *option, void *argum
 
 static void print_option(const struct cli_option *option)
 {
-    char left[64];
-    int used = option->letter ? snprintf(left, sizeof left, "-%c, ", option->letter)
-                              : snprintf(left, sizeof left, "    ");
-    snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", option->name,
-             option->value ? " " : "", option->value ? option->value : "");
+    char left[64] = "    ";
+    if (option->letter)
+        snprintf(left, sizeof left, "-%c, ", option->letter);
+    text_add(left, sizeof left, "--%s%s%s", option->name, option->value ? " " : "",
+             option->value ? option->value : "");
     printf("  %-*s", HELP_COLUMN - 2, left);
     if (strlen(left) > HELP_COLUMN - 3)
         printf("\n%*s", HELP_COLUMN, "");

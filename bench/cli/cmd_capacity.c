@@ -115,19 +115,16 @@ static void capacity_cell(struct table *table, uint64_t bytes)
 static void gaps_cell(struct table *table, const struct capacity_result *result)
 {
     char text[80] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < result->gap_count && used < sizeof text - 32; i++) {
+    for (size_t i = 0; i < result->gap_count; i++) {
         double from = (double)result->gaps[i].from_bytes / (double)AR_MIB;
         double to = (double)result->gaps[i].to_bytes / (double)AR_MIB;
         if (i == 2 && result->gap_count > 3) {
-            snprintf(text + used, sizeof text - used, ", %zu more", result->gap_count - i);
+            text_add(text, sizeof text, ", %zu more", result->gap_count - i);
             break;
         }
-        int size =
-            from == to
-                ? snprintf(text + used, sizeof text - used, "%s%.0f", i ? ", " : "", from)
-                : snprintf(text + used, sizeof text - used, "%s%.0f-%.0f", i ? ", " : "", from, to);
-        used += (size_t)size;
+        text_add(text, sizeof text, "%s%.0f", i ? ", " : "", from);
+        if (from != to)
+            text_add(text, sizeof text, "-%.0f", to);
     }
     table_cell(table, "%s", result->gap_count ? text : "-");
 }

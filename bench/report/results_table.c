@@ -169,16 +169,14 @@ static const char *device_title(const struct run_record *record, char text[TITLE
 {
     struct ar_error ignored;
     struct ar_spec spec;
-    size_t at =
-        (size_t)snprintf(text, TITLE_ROOM, "%s %s", record->device.kind, record->device.profile);
+    snprintf(text, TITLE_ROOM, "%s %s", record->device.kind, record->device.profile);
     if (ar_spec_parse(record->device_spec, &spec, &ignored))
         return text;
     const struct ar_spec_link *device = &spec.links[spec.link_count - 1];
-    for (size_t i = 0; i < device->pair_count && at < TITLE_ROOM; i++) {
+    for (size_t i = 0; i < device->pair_count; i++) {
         const struct ar_spec_pair *pair = &device->pairs[i];
         if (strcmp(pair->key, "profile") && strcmp(pair->key, "capacity"))
-            at += (size_t)snprintf(text + at, TITLE_ROOM - at, " %s%s%s", pair->key,
-                                   pair->alone ? "" : "=", pair->value);
+            text_add(text, TITLE_ROOM, " %s%s%s", pair->key, pair->alone ? "" : "=", pair->value);
     }
     ar_spec_close(&spec);
     return text;

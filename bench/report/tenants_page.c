@@ -40,14 +40,11 @@ static void outcome_of_one(const struct tenant_result *result, char *text, size_
 void tenants_outcome_text(const struct tenants_page *page, size_t replicate, char *text,
                           size_t room)
 {
-    size_t length = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < page->count && length + 1 < room; i++) {
+    for (size_t i = 0; i < page->count; i++) {
         char one[128];
         outcome_of_one(result_of(page, replicate, i), one, sizeof one);
-        int more = snprintf(text + length, room - length, "%s%s %s", i ? "; " : "",
-                            page->setups[i].name, one);
-        length += more > 0 ? (size_t)more : 0;
+        text_add(text, room, "%s%s %s", i ? "; " : "", page->setups[i].name, one);
     }
 }
 

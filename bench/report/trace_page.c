@@ -204,26 +204,25 @@ static void print_fit(FILE *stream, const struct trace_info *info,
     const char *live = AR_SIZE(counts->peak_bytes);
     const char *held = AR_SIZE(counts->held_peak_bytes);
     const char *capacity = AR_SIZE(info->capacity_bytes);
-    int used = snprintf(text, sizeof text, "At most %s were live, at event %" PRIu64, live,
-                        counts->peak_event);
-    size_t at = (size_t)used;
+    snprintf(text, sizeof text, "At most %s were live, at event %" PRIu64, live,
+             counts->peak_event);
     if (counts->held_peak_bytes)
-        at += (size_t)snprintf(text + at, sizeof text - at,
-                               counts->held_peak_bytes < counts->peak_bytes
-                                   ? "; the segments in the file have only %s, so some are missing"
-                                   : "; the allocator reserved up to %s",
-                               held);
+        text_add(text, sizeof text,
+                 counts->held_peak_bytes < counts->peak_bytes
+                     ? "; the segments in the file have only %s, so some are missing"
+                     : "; the allocator reserved up to %s",
+                 held);
     if (!info->capacity_bytes)
-        snprintf(text + at, sizeof text - at,
+        text_add(text, sizeof text,
                  ". The file does not state the capacity of the card, so whether that fits is not "
                  "known.");
     else if (counts->peak_bytes > info->capacity_bytes)
-        snprintf(
-            text + at, sizeof text - at,
+        text_add(
+            text, sizeof text,
             ". That does not fit the %s of the card: frees are missing, or it is several cards.",
             capacity);
     else
-        snprintf(text + at, sizeof text - at, ". That fits the %s of the card%s.", capacity,
+        text_add(text, sizeof text, ". That fits the %s of the card%s.", capacity,
                  counts->held_peak_bytes > info->capacity_bytes ? "; what was reserved does not"
                                                                 : "");
     sentence_wrap(stream, text, 0, 0, SENTENCE_WIDTH);
