@@ -237,31 +237,29 @@ static enum ar_status failed(const struct snapshot_tree *tree, struct ar_error *
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
 }
 
-/* The array with room for one more; NULL with an error. */
-static void *grow(struct snapshot_tree *tree, void *array, size_t *room, size_t count, size_t bytes,
-                  struct ar_error *error)
+/* Makes room for one more item in the array that the pointer at `array` points to. */
+static enum ar_status make_room(struct snapshot_tree *tree, void *array, size_t *room, size_t count,
+                                size_t bytes, struct ar_error *error)
 {
+    void *items;
     if (count < *room)
-        return array;
+        return AR_OK;
     size_t more = *room ? *room + *room / 2 : 256;
     tree->bytes += (more - *room) * bytes;
-    void *grown = is_too_large(tree, tree->bytes) ? NULL : realloc(array, more * bytes);
-    if (!grown) {
-        (void)failed(tree, error);
-        return NULL;
-    }
+    memcpy(&items, array, sizeof items);
+    items = is_too_large(tree, tree->bytes) ? NULL : realloc(items, more * bytes);
+    if (!items)
+        return failed(tree, error);
+    memcpy(array, &items, sizeof items);
     *room = more;
-    return grown;
+    return AR_OK;
 }
 
 static enum ar_status make_object(struct snapshot_tree *tree, enum object_class class,
                                   uint64_t *index, struct ar_error *error)
 {
-    uint64_t *objects =
-        grow(tree, tree->objects, &tree->object_room, tree->object_count, sizeof *objects, error);
-    if (!objects)
-        return failed(tree, error);
-    tree->objects = objects;
+    AR_TRY(make_room(tree, &tree->objects, &tree->object_room, tree->object_count,
+                     sizeof *tree->objects, error));
     *index = tree->object_count++;
     become(tree, *index, class, 0);
     return AR_OK;
@@ -270,12 +268,9 @@ static enum ar_status make_object(struct snapshot_tree *tree, enum object_class 
 static enum ar_status make_vector(struct snapshot_tree *tree, uint64_t object,
                                   enum object_class class, struct ar_error *error)
 {
-    struct snapshot_vector *vectors =
-        grow(tree, tree->vectors, &tree->vector_room, tree->vector_count, sizeof *vectors, error);
-    if (!vectors)
-        return failed(tree, error);
-    tree->vectors = vectors;
-    vectors[tree->vector_count] = (struct snapshot_vector){0};
+    AR_TRY(make_room(tree, &tree->vectors, &tree->vector_room, tree->vector_count,
+                     sizeof *tree->vectors, error));
+    tree->vectors[tree->vector_count] = (struct snapshot_vector){0};
     become(tree, object, class, tree->vector_count++);
     return AR_OK;
 }
@@ -583,13 +578,10 @@ enum ar_status snapshot_add_record(struct snapshot_tree *tree, const struct snap
         return ar_error_set(error, AR_FORMAT, "its history has more than %" PRIu64 " entries",
                             RECORDS_MOST);
     if (tree->record_count % CHUNK == 0) {
-        struct snapshot_record **chunks =
-            grow(tree, tree->chunks, &tree->chunk_room, chunk, sizeof *chunks, error);
-        if (!chunks)
-            return failed(tree, error);
-        tree->chunks = chunks;
-        chunks[chunk] = calloc(CHUNK, sizeof **chunks);
-        AR_TRY_MEMORY(chunks[chunk], error, "a snapshot");
+        AR_TRY(
+            make_room(tree, &tree->chunks, &tree->chunk_room, chunk, sizeof *tree->chunks, error));
+        tree->chunks[chunk] = calloc(CHUNK, sizeof **tree->chunks);
+        AR_TRY_MEMORY(tree->chunks[chunk], error, "a snapshot");
     }
     tree->chunks[chunk][tree->record_count++ % CHUNK] = *record;
     return AR_OK;
@@ -700,12 +692,9 @@ static enum ar_status on_wide(void *argument, uint64_t bits, bool negative, uint
                               struct ar_error *error)
 {
     struct snapshot_tree *tree = argument;
-    struct snapshot_wide *wides =
-        grow(tree, tree->wides, &tree->wide_room, tree->wide_count, sizeof *wides, error);
-    if (!wides)
-        return failed(tree, error);
-    tree->wides = wides;
-    wides[tree->wide_count] = (struct snapshot_wide){bits, negative};
+    AR_TRY(make_room(tree, &tree->wides, &tree->wide_room, tree->wide_count, sizeof *tree->wides,
+                     error));
+    tree->wides[tree->wide_count] = (struct snapshot_wide){bits, negative};
     *index = tree->wide_count++;
     return AR_OK;
 }
