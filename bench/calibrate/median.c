@@ -136,7 +136,7 @@ static void merge_rests(struct merge *self, int kind, struct median *out)
     for (size_t i = 0; i < self->count; i++) {
         uint32_t rows = self->from[i].profile.rest_costs[kind].count;
         out->rests_stated[kind] += rows > 0;
-        most = rows > most ? rows : most;
+        AR_RAISE(most, rows);
     }
     for (uint32_t at = 0; at < most; at++) {
         uint64_t *rests_ns = self->values, *added_ns = self->values + self->count;

@@ -435,8 +435,8 @@ static void put_runs(FILE *stream, const struct model_cell *cells, size_t count)
     size_t least = SIZE_MAX, most = 0;
     for (size_t i = 0; i < count; i++) {
         size_t runs = runs_of(&cells[i]);
-        least = runs < least ? runs : least;
-        most = runs > most ? runs : most;
+        AR_LOWER(least, runs);
+        AR_RAISE(most, runs);
     }
     if (least < most)
         fprintf(stream, ", medians of %zu to %zu runs", least, most);

@@ -194,7 +194,7 @@ static void heading(struct table *table, const struct result_group *group)
         if (first[i].end != RUN_PLAYED)
             continue;
         least = !seen || number < least ? number : least;
-        most = number > most ? number : most;
+        AR_RAISE(most, number);
         seen = true;
     }
     if (seen && least == most)

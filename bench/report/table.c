@@ -265,7 +265,7 @@ static size_t longest_word(const struct table *self, size_t column)
         const bool has = row->kind == TABLE_ROW_CELLS && column < row->cell_count;
         for (const char *at = has ? row->cells[column] : ""; *at; at += at[0] == ' ') {
             const size_t word = strcspn(at, " ");
-            longest = word > longest ? word : longest;
+            AR_RAISE(longest, word);
             at += word;
         }
     }

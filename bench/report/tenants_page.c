@@ -162,8 +162,8 @@ static void range(struct table *table, const struct tenants_page *page, size_t i
     for (size_t replicate = 0; replicate < page->replicates; replicate++) {
         uint64_t bytes;
         memcpy(&bytes, (const char *)result_of(page, replicate, i) + offset, sizeof bytes);
-        least = bytes < least ? bytes : least;
-        most = bytes > most ? bytes : most;
+        AR_LOWER(least, bytes);
+        AR_RAISE(most, bytes);
     }
     if (least == most)
         table_cell(table, "%.1f", (double)most / (double)AR_MIB);

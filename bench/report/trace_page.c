@@ -88,7 +88,7 @@ static uint64_t most_bytes(const struct inspect_bin *bins)
 {
     uint64_t most = 0;
     for (unsigned i = 0; i < INSPECT_BINS; i++)
-        most = bins[i].bytes > most ? bins[i].bytes : most;
+        AR_RAISE(most, bins[i].bytes);
     return most;
 }
 

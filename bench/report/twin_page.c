@@ -75,9 +75,8 @@ static void print_cards(FILE *stream, const struct twin_page *page)
     for (size_t phase = 0; phase < result->phase_count; phase++)
         for (unsigned card = 0; card < result->card_count; card++) {
             const struct twin_card_state *state = twin_card_at(result, phase, card);
-            uint64_t most =
-                state->used_bytes > state->peak_bytes ? state->used_bytes : state->peak_bytes;
-            peaks[card] = most > peaks[card] ? most : peaks[card];
+            AR_RAISE(peaks[card], state->used_bytes);
+            AR_RAISE(peaks[card], state->peak_bytes);
         }
     for (unsigned card = 0, next; card < result->card_count; card = next) {
         for (next = card + 1; next < result->card_count && peaks[next] == peaks[card];)
@@ -771,10 +770,8 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
     uint32_t card = UINT32_MAX; /* the first with such blocks; others have their own */
     AR_TRY_MEMORY(groups, error, "the pinning blocks");
     for (size_t i = 0; i < result->pin_count; i++)
-        if (result->pins[i].phase == phase && result->pins[i].keeps_bytes) {
-            const uint32_t its = result->ranks[result->pins[i].rank].card;
-            card = its < card ? its : card;
-        }
+        if (result->pins[i].phase == phase && result->pins[i].keeps_bytes)
+            AR_LOWER(card, result->ranks[result->pins[i].rank].card);
     for (size_t i = 0; i < result->pin_count; i++)
         if (result->pins[i].phase == phase && result->pins[i].keeps_bytes &&
             result->ranks[result->pins[i].rank].card == card) {

@@ -289,8 +289,7 @@ enum ar_status rank_test_holm(double *p, size_t count, struct ar_error *error)
     qsort(order, count, sizeof *order, by_p);
     double least = 0;
     for (size_t i = 0; i < count; i++) {
-        double raised = order[i].p * (double)(count - i);
-        least = raised > least ? raised : least;
+        AR_RAISE(least, order[i].p * (double)(count - i));
         p[order[i].index] = least < 1 ? least : 1;
     }
     free(order);

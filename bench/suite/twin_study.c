@@ -147,7 +147,7 @@ static double find_peak(const struct comparing *self, const struct scenario_repo
             : one->quantity == SCENARIO_PEAK_ALLOCATED
                 ? rank->peak_allocated_bytes
                 : twin_card_at(result, phase, result->ranks[place->rank].card)->peak_bytes;
-        most = bytes > most ? bytes : most;
+        AR_RAISE(most, bytes);
     }
     return (double)most;
 }

@@ -109,7 +109,7 @@ enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes
                 asked = false;
             live.at[event->slot] = asked ? event->value : 0;
             now_bytes += live.at[event->slot];
-            *bytes = now_bytes > *bytes ? now_bytes : *bytes;
+            AR_RAISE(*bytes, now_bytes);
         } else if (event->kind != TRACE_USE) { /* a completion finds 0 */
             now_bytes -= live.at[event->slot];
             live.at[event->slot] = 0;

@@ -144,7 +144,7 @@ uint64_t sim_kernel_op_ns(const struct sim_profile *profile, const struct ar_ker
             last->size = limits[i].size;
             last->ns = sim_profile_kernel_op(profile, limits[i].op, last->size);
         }
-        longest_ns = last->ns > longest_ns ? last->ns : longest_ns;
+        AR_RAISE(longest_ns, last->ns);
     }
     return count && !longest_ns ? 1 : longest_ns;
 }

@@ -136,7 +136,7 @@ uint64_t sim_profile_cost(const struct sim_profile *self, enum sim_cost cost, ui
         return ns;
     uint64_t page_bytes = self->page_bytes ? self->page_bytes : 1;
     uint64_t base_ns = bytes > page_bytes ? curve_ns(&self->costs[cost], page_bytes) : ns;
-    base_ns = base_ns < ns ? base_ns : ns;
+    AR_LOWER(base_ns, ns);
     uint64_t most_ns = SIM_PROFILE_NUMBERS - ns;
     uint64_t more = percent - 100;
     if (base_ns / 100 >= most_ns / more)

@@ -60,7 +60,7 @@ static void count_varied(const struct learned_recording *recording, struct ar_ma
         uint64_t quarter = quarter_of(recording, block);
         if (quarter > 1) {
             kin->least = kin->most && kin->least < block->bytes ? kin->least : block->bytes;
-            kin->most = kin->most > block->bytes ? kin->most : block->bytes;
+            AR_RAISE(kin->most, block->bytes);
         }
         kin->quarters |= block->born ? quarter : 0;
     }

@@ -21,7 +21,7 @@ static enum ar_status start(struct engine *self, uint64_t requests, struct ar_er
         return ar_invalid(error, "%s is asleep; call wake before generate", self->base.name);
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < self->prompts.count; i++)
-        least = self->prompts.ranges[i].least < least ? self->prompts.ranges[i].least : least;
+        AR_LOWER(least, self->prompts.ranges[i].least);
     if (requests && self->tokens <= least)
         return twin_refuse(&self->base, error,
                            "the key-value cache has %llu tokens, and the shortest prompt %llu, so "

@@ -144,7 +144,7 @@ static enum ar_status find_owners(struct program *self, struct ar_error *error)
         for (size_t j = section->begin; j < section->end; j++) {
             const struct trace_event *event = &self->events[j];
             if (trace_requests(event)) {
-                first = event->id < first ? event->id : first;
+                AR_LOWER(first, event->id);
                 if (!set_owner(self, event->id, owner))
                     return no_memory(error);
             } else if (trace_frees(event) && event->id >= first && event->id < self->owner_count) {

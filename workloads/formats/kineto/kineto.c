@@ -182,7 +182,7 @@ static void sort_rows(struct conversion *c)
             c->unlaunched += !told;
         } else {
             c->out_of_order += row->time_ns < latest;
-            latest = row->time_ns > latest ? row->time_ns : latest;
+            AR_RAISE(latest, row->time_ns);
         }
     }
     ar_map_close(&rows->launches);

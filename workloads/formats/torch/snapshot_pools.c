@@ -719,7 +719,7 @@ static enum ar_status pools_tell(struct snapshot_world *world, struct snapshot_t
             if (!status && !self->stuck && pass == LAST)
                 hand_out(self);
             best = count < least ? pass : best;
-            least = count < least ? count : least;
+            AR_LOWER(least, count);
             pass += least != SIZE_MAX && (pass == 1 || !(settings.gc_threshold > 0)) && pass < LAST
                         ? LAST - pass
                         : 1;
