@@ -217,16 +217,14 @@ static enum ar_status parse_lists(const struct parse *self, const json_t *root,
     line->count_count = json_array_size(counts);
     line->runs = calloc(line->run_count + 1, sizeof *line->runs);
     line->counts = calloc(line->count_count + 1, sizeof *line->counts);
-    enum ar_status status =
-        line->runs && line->counts ? AR_OK : ar_no_memory(self->error, "the history");
-    for (size_t i = 0; i < line->run_count && !status; i++) {
-        status = parse_run(self, json_array_get(runs, i), &line->runs[i]);
-        if (status)
-            (void)ar_error_prefix(self->error, status, "run %zu", i + 1);
-    }
-    for (size_t i = 0; i < line->count_count && !status; i++)
-        status = parse_count(self, json_array_get(counts, i), &line->counts[i]);
-    return status;
+    AR_TRY_MEMORY(line->runs && line->counts, self->error, "the history");
+    for (size_t i = 0; i < line->run_count; i++)
+        AR_TRY(ar_error_prefix(self->error,
+                               parse_run(self, json_array_get(runs, i), &line->runs[i]), "run %zu",
+                               i + 1));
+    for (size_t i = 0; i < line->count_count; i++)
+        AR_TRY(parse_count(self, json_array_get(counts, i), &line->counts[i]));
+    return AR_OK;
 }
 
 static enum ar_status parse_head(struct parse *self, const json_t *root, struct history_line *line)

@@ -158,15 +158,13 @@ static enum ar_status take_result(struct result_set *self, const json_t *root,
                                   struct ar_error *error)
 {
     const json_t *runs = json_object_get(root, "runs");
-    enum ar_status status = take_context(self, json_object_get(root, "context"), error);
-    if (!status && !json_is_array(runs))
-        status = wrong("runs", "a list", error);
-    for (size_t i = 0; !status && i < json_array_size(runs); i++) {
-        status = take_run(self, json_array_get(runs, i), i + 1, error);
-        if (status)
-            return ar_error_prefix(error, status, "run %zu", i + 1);
-    }
-    return status;
+    AR_TRY(take_context(self, json_object_get(root, "context"), error));
+    if (!json_is_array(runs))
+        return wrong("runs", "a list", error);
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        AR_TRY(ar_error_prefix(error, take_run(self, json_array_get(runs, i), i + 1, error),
+                               "run %zu", i + 1));
+    return AR_OK;
 }
 
 static enum ar_status take_counts(struct result_set *self, const json_t *root,

@@ -384,8 +384,8 @@ static enum ar_status judge_run(struct work *work, const struct pair *pair)
         work->out->figures[VERDICT_NO_DATA]++;
         return add_row(work, &row);
     }
-    enum ar_status status = judge_outcome(work, pair, &comparable);
-    for (int i = 0; i < METRIC_COUNT && comparable && !status; i++) {
+    AR_TRY(judge_outcome(work, pair, &comparable));
+    for (int i = 0; i < METRIC_COUNT && comparable; i++) {
         enum metric metric = (enum metric)i;
         if (metric == METRIC_first_failed_event)
             continue; /* the outcome */
@@ -396,14 +396,13 @@ static enum ar_status judge_run(struct work *work, const struct pair *pair)
             struct verdict_row row = row_of(pair->new, metric_info(metric)->name, VERDICT_NO_DATA);
             snprintf(row.note, sizeof row.note, "only one of the two has this metric");
             work->out->figures[VERDICT_NO_DATA]++;
-            status = add_row(work, &row);
-        } else if (is_timed(pair, metric)) {
-            status = judge_timed(work, pair, metric);
+            AR_TRY(add_row(work, &row));
         } else {
-            status = judge_exactly(work, pair, metric);
+            AR_TRY(is_timed(pair, metric) ? judge_timed(work, pair, metric)
+                                          : judge_exactly(work, pair, metric));
         }
     }
-    return status;
+    return AR_OK;
 }
 
 static const struct result_row *find_run(const struct result_set *set,

@@ -142,17 +142,16 @@ static enum ar_status find_timed(const struct search *self, size_t count,
                                  struct change_point *points, size_t *found)
 {
     size_t weakest = 0;
-    enum ar_status status = search(self, 0, count);
-    for (size_t i = 0; i < count && !status; i++)
+    AR_TRY(search(self, 0, count));
+    for (size_t i = 0; i < count; i++)
         if (self->changes[i])
             points[(*found)++].at = i;
-    while (!status && weakest != SIZE_MAX) {
-        status = test_all(self, count, points, *found, &weakest);
-        if (status || weakest == SIZE_MAX)
-            break;
+    for (;;) {
+        AR_TRY(test_all(self, count, points, *found, &weakest));
+        if (weakest == SIZE_MAX)
+            return AR_OK;
         AR_ARRAY_REMOVE(points, *found, weakest);
     }
-    return status;
 }
 
 /* Every step away from `level` by more than `effect`; 0: any step. */

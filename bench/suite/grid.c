@@ -365,14 +365,12 @@ static enum ar_status apply(const struct suite_axis *axis, struct suite *suite, 
  * specs. */
 static enum ar_status axes_apply(struct suite *suite, const char *path, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     if (suite->axis_count && !suite->devices.count)
-        status = text_list_add(&suite->devices, "sim", error);
-    for (size_t i = 0; i < suite->axis_count && !status; i++)
-        status = apply(&suite->axes[i], suite, path, error);
-    if (!status)
-        axes_close(suite);
-    return status;
+        AR_TRY(text_list_add(&suite->devices, "sim", error));
+    for (size_t i = 0; i < suite->axis_count; i++)
+        AR_TRY(apply(&suite->axes[i], suite, path, error));
+    axes_close(suite);
+    return AR_OK;
 }
 
 /* ---- a sweep: the runs of a grid ------------------------------------------------------------- */

@@ -140,17 +140,18 @@ static enum ar_status read_left(struct replay *run, struct ar_error *error)
     while (cursor.next < run->span_first && (event = trace_read(&cursor, &status, error)) != NULL)
         if (trace_requests(event))
             ids[event->slot] = event->id;
-    for (uint64_t i = 0; i < run->slot_count && status == AR_OK; i++) {
+    AR_TRY(status);
+    for (uint64_t i = 0; i < run->slot_count; i++) {
         const struct replay_slot *slot = &run->slots[i];
         if (slot->state != SLOT_LIVE && (slot->state != SLOT_FREE_REQUESTED || !run->at_completion))
             continue;
         status = read_everywhere(run, slot, ids[i], slot->stream);
-        if (status != AR_OK)
-            (void)ar_error_set(error, status, "%s: block %" PRIu64 " could not be read: %s",
-                               run->config->source->info.name, ids[i],
-                               run->device->ops->problem(run->device));
+        if (status)
+            return ar_error_set(error, status, "%s: block %" PRIu64 " could not be read: %s",
+                                run->config->source->info.name, ids[i],
+                                run->device->ops->problem(run->device));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status report(const struct replay *run, const struct ar_device_wrong *wrong,

@@ -277,18 +277,17 @@ static enum ar_status add_pool(struct tensorflow *self, size_t card, uint64_t li
 static enum ar_status make_pools(struct tensorflow *self, size_t card, const uint64_t *mib,
                                  size_t count, bool grows)
 {
-    enum ar_status status = AR_OK;
     uint64_t limit_bytes = 0;
     bool of_free = false;
-    for (size_t i = 0; i < count && !status; i++)
-        status = add_pool(self, card, mib[i] * AR_MIB, false, grows);
-    if (count || status)
-        return status;
-    status = default_limit(self, card, &limit_bytes, &of_free);
+    for (size_t i = 0; i < count; i++)
+        AR_TRY(add_pool(self, card, mib[i] * AR_MIB, false, grows));
+    if (count)
+        return AR_OK;
+    AR_TRY(default_limit(self, card, &limit_bytes, &of_free));
     uint64_t parts = self->equal_parts ? self->equal_parts : 1;
-    for (uint64_t i = 0; i < parts && !status; i++)
-        status = add_pool(self, card, limit_bytes / parts, of_free, grows);
-    return status;
+    for (uint64_t i = 0; i < parts; i++)
+        AR_TRY(add_pool(self, card, limit_bytes / parts, of_free, grows));
+    return AR_OK;
 }
 
 static bool has_logical(const struct tensorflow *self)
@@ -351,22 +350,22 @@ static enum ar_status initialize(struct tensorflow *self)
     const struct process_virtual *lists = has_logical(self) ? NULL : &self->virtual_devices;
     size_t list_count = lists ? lists->gpu_count[VIRTUAL_LIMITS] : 0, gpu = 0, gpu_count = 0;
     bool grows = false;
-    enum ar_status status = check_options(self, &grows);
+    AR_TRY(check_options(self, &grows));
     for (size_t i = 0; i < reading->visible_count; i++)
         gpu_count += self->cards[i].visible;
-    if (!status && lists)
-        status = process_virtual_check(lists, reading, self->initialized_by, gpu_count);
-    for (size_t i = 0; i < reading->visible_count && !status; i++) {
+    if (lists)
+        AR_TRY(process_virtual_check(lists, reading, self->initialized_by, gpu_count));
+    for (size_t i = 0; i < reading->visible_count; i++) {
         const struct card_settings *card = &self->cards[i];
         if (!card->visible)
             continue;
         if (!list_count)
-            status = make_pools(self, i, card->logical_mib, card->logical_count, grows);
+            AR_TRY(make_pools(self, i, card->logical_mib, card->logical_count, grows));
         else if (gpu < list_count)
-            status = make_pools(self, i, lists->mib[gpu], lists->count[VIRTUAL_LIMITS][gpu], grows);
+            AR_TRY(make_pools(self, i, lists->mib[gpu], lists->count[VIRTUAL_LIMITS][gpu], grows));
         gpu++;
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */
@@ -576,23 +575,21 @@ static enum ar_status add_torch_pool(struct process_reading *self, size_t card, 
 enum ar_status process_torch(struct process_reading *self)
 {
     double fractions[PROCESS_CARDS];
-    enum ar_status status = AR_OK;
     for (size_t i = 0; i < PROCESS_CARDS; i++)
         fractions[i] = 1;
-    for (size_t i = 0; i < self->line_count && !status; i++) {
+    for (size_t i = 0; i < self->line_count; i++) {
         const struct process_line *line = &self->lines[i];
         if (!strcmp(line->key, "framework") || (*line->key >= 'A' && *line->key <= 'Z'))
             continue;
-        if (!strcmp(line->key, "set_per_process_memory_fraction"))
-            status = set_fraction(self, line, fractions);
-        else
-            status = process_bad_line(self, line,
-                                      "no such setting of PyTorch; there is "
-                                      "set_per_process_memory_fraction, and its environment");
+        if (strcmp(line->key, "set_per_process_memory_fraction") != 0)
+            return process_bad_line(self, line,
+                                    "no such setting of PyTorch; there is "
+                                    "set_per_process_memory_fraction, and its environment");
+        AR_TRY(set_fraction(self, line, fractions));
     }
-    for (size_t i = 0; i < self->visible_count && !status; i++)
-        status = add_torch_pool(self, i, fractions[i]);
-    return status;
+    for (size_t i = 0; i < self->visible_count; i++)
+        AR_TRY(add_torch_pool(self, i, fractions[i]));
+    return AR_OK;
 }
 
 /* JAX's settings, all in the environment:
@@ -730,21 +727,18 @@ enum ar_status process_jax(struct process_reading *self)
                              "XLA_PYTHON_CLIENT_ALLOCATOR is \"default\", \"bfc\", \"platform\", "
                              "\"cuda_async\" or \"vmm\", not \"%s\"",
                              named);
-    enum ar_status status = read_fraction(self, &fractions);
+    AR_TRY(read_fraction(self, &fractions));
     snprintf(self->process->pinned_policy, sizeof self->process->pinned_policy,
              "growth:framework=jax,limit=%" PRIu64, 64 * AR_GIB);
-    if (!status)
-        warn_of_the_rest(self, allocator);
-    for (size_t i = 0; i < self->visible_count && !status; i++) {
+    warn_of_the_rest(self, allocator);
+    for (size_t i = 0; i < self->visible_count; i++) {
         struct process_pool *pool;
-        status = process_add_pool(self, (uint32_t)i, &pool);
-        if (status)
-            break;
+        AR_TRY(process_add_pool(self, (uint32_t)i, &pool));
         double total_bytes = (double)self->cards[self->visible[i]].total_bytes;
         pool->grows = grows || fractions.start < fractions.cap;
         pool->limit_bytes = pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.cap);
         choose_jax_policy(
             allocator, pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.start), pool);
     }
-    return status;
+    return AR_OK;
 }

@@ -256,13 +256,12 @@ static enum ar_status open_cards(struct twin_run *run, struct ar_error *error)
 {
     const struct twin_scenario *scenario = run->scenario;
     unsigned cards = twin_card_count(scenario);
-    enum ar_status status = AR_OK;
-    for (unsigned card = 0; card < cards && status == AR_OK; card++) {
+    for (unsigned card = 0; card < cards; card++) {
         unsigned like = 0;
         while (like < card && (!same_processes(scenario, like, card) || run->dependent[like]))
             like++;
         if (like == card) {
-            status = add_card(run, card, error);
+            AR_TRY(add_card(run, card, error));
             continue;
         }
         run->shown_as[card] = run->shown_as[like];
@@ -270,7 +269,7 @@ static enum ar_status open_cards(struct twin_run *run, struct ar_error *error)
             if (run->processes[i].card == run->cards[run->shown_as[like]].number)
                 run->processes[i].times++;
     }
-    return status;
+    return AR_OK;
 }
 
 /* The ranks of the result: by process, then by card. */

@@ -393,17 +393,17 @@ static enum ar_status make_launch(struct maker *m)
         spools_kernels_of(m->spools, m->file->process, record->correlation, &count);
     if (!count && record->outer_correlation)
         kernels = spools_kernels_of(m->spools, m->file->process, record->outer_correlation, &count);
-    enum ar_status status = stream_of(m, &event.stream);
+    AR_TRY(stream_of(m, &event.stream));
     m->counts->kernels += count ? count : 1;
     m->counts->untimed_kernels += count == 0;
-    if (!count && !status)
+    if (!count)
         return emit(m, event, NULL);
-    for (size_t i = 0; i < count && !status; i++) {
+    for (size_t i = 0; i < count; i++) {
         event.value = kernels[i].duration_ns;
         kernels[i].placed = true;
-        status = emit(m, event, NULL);
+        AR_TRY(emit(m, event, NULL));
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- all ------------------------------------------------------------------------------------ */

@@ -99,29 +99,26 @@ static size_t range_of(const struct recorded_state *self, uint64_t address, uint
 static enum ar_status map(struct recorded_state *self, struct state_area pages,
                           struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     size_t range = range_of(self, pages.address, pages.stream);
     if (range == self->count) {
         struct state_area new_range = pages;
         new_range.kind = AREA_RANGE;
         range = above(self, pages.address);
-        status = insert(self, range, new_range, error);
-    } else if (self->areas[range].end < pages.end) {
-        self->areas[range].end = pages.end;
+        AR_TRY(insert(self, range, new_range, error));
+    } else {
+        AR_RAISE(self->areas[range].end, pages.end);
     }
     size_t at = above(self, pages.address);
-    if (status)
-        return status;
     if (at > range + 1 && self->areas[at - 1].end == pages.address)
         self->areas[--at].end = pages.end;
     else
-        status = insert(self, at, pages, error);
-    if (!status && at + 1 < self->count && self->areas[at + 1].kind == AREA_PAGES &&
+        AR_TRY(insert(self, at, pages, error));
+    if (at + 1 < self->count && self->areas[at + 1].kind == AREA_PAGES &&
         self->areas[at + 1].address == self->areas[at].end) {
         self->areas[at].end = self->areas[at + 1].end;
         drop(self, at + 1);
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status unmap(struct recorded_state *self, uint64_t address, uint64_t end,

@@ -457,27 +457,27 @@ static enum ar_status engine_sleep(struct engine *self, const struct twin_call *
 static enum ar_status engine_wake(struct engine *self, const struct twin_call *call,
                                   struct ar_error *error)
 {
-    enum ar_status status = check_tags(call, 0, error);
-    AR_THEN(status, need_loaded(self, error));
-    if (!status && !engine_is_vllm(self))
-        status = check_states(self, call, 0, true, error);
+    AR_TRY(check_tags(call, 0, error));
+    AR_TRY(need_loaded(self, error));
+    if (!engine_is_vllm(self))
+        AR_TRY(check_states(self, call, 0, true, error));
     /* v1/executor/abstract.py, wake_up: a warning, and nothing wakes. */
-    if (!status && engine_is_vllm(self) && !sleeps(self)) {
+    if (engine_is_vllm(self) && !sleeps(self)) {
         twin_say(&self->base, "wake does nothing: the executor is not sleeping");
         return AR_OK;
     }
-    for (size_t i = 0; !status && engine_is_vllm(self) && i < call->argument_count; i++)
+    for (size_t i = 0; engine_is_vllm(self) && i < call->argument_count; i++)
         if (!is_asleep(self, call->arguments[i])) {
             twin_say(&self->base, "wake does nothing: tag %s is not in the sleeping tags",
                      call->arguments[i]);
             return AR_OK;
         }
-    for (size_t i = 0; status == AR_OK && (i < call->argument_count || i == 0); i++) {
+    for (size_t i = 0; i < call->argument_count || i == 0; i++) {
         const char *tag = call->argument_count ? call->arguments[i] : NULL;
         twin_wake(&self->base, tag);
         set_asleep(self, tag, false);
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status need_weights(const struct engine *self, struct ar_error *error)

@@ -401,23 +401,22 @@ static enum ar_status read_devices(struct reading *reading)
 static enum ar_status read_object(struct reading *reading)
 {
     struct json_token token;
-    enum ar_status status;
-    while (!(status = next(reading, &token)) && token.kind == JSON_KEY) {
+    for (;;) {
+        AR_TRY(next(reading, &token));
+        if (token.kind != JSON_KEY)
+            return AR_OK;
         if (json_is(&token, "deviceProperties")) {
-            status = read_devices(reading);
+            AR_TRY(read_devices(reading));
         } else if (json_is(&token, "traceEvents")) {
-            status = next(reading, &token);
-            if (!status && token.kind != JSON_ARRAY)
-                status = json_pull_refuse(reading->pull, reading->error,
-                                          "\"traceEvents\" is not an array");
-            AR_THEN(status, each_object(reading, read_event));
+            AR_TRY(next(reading, &token));
+            if (token.kind != JSON_ARRAY)
+                return json_pull_refuse(reading->pull, reading->error,
+                                        "\"traceEvents\" is not an array");
+            AR_TRY(each_object(reading, read_event));
         } else {
-            status = json_pull_skip(reading->pull, reading->error);
+            AR_TRY(json_pull_skip(reading->pull, reading->error));
         }
-        if (status)
-            break;
     }
-    return status;
 }
 
 enum ar_status kineto_rows_read(struct trace_input *input, struct kineto_rows *out,

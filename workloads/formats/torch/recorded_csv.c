@@ -390,18 +390,18 @@ static enum ar_status add_records(const struct conversion *c, struct snapshot_tr
         [KERNEL] = SNAPSHOT_UNKNOWN,
         [MARK] = SNAPSHOT_UNKNOWN,
     };
-    enum ar_status status = snapshot_tree_start(tree, error);
-    for (size_t i = 0; i < c->count && !status; i++) {
+    AR_TRY(snapshot_tree_start(tree, error));
+    for (size_t i = 0; i < c->count; i++) {
         const struct row *row = &c->rows[i];
         struct snapshot_record record = {
             .address = row->address, .bytes = row->size, .action = actions[row->action] & 15u};
         unsigned stream = 0;
         if (is_allocators(row))
-            status = snapshot_stream(tree, row->stream, &stream, error);
+            AR_TRY(snapshot_stream(tree, row->stream, &stream, error));
         record.stream = stream & (SNAPSHOT_STREAMS_MOST - 1);
-        AR_THEN(status, snapshot_add_record(tree, &record, error));
+        AR_TRY(snapshot_add_record(tree, &record, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static void free_tree(struct snapshot_tree **tree)

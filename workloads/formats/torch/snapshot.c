@@ -86,17 +86,16 @@ static enum ar_status take_traces(struct reading *reading, struct ar_error *erro
     if (count > DEVICES_MOST)
         return ar_invalid(error, "it tells of %zu devices; up to %d can be read", count,
                           DEVICES_MOST);
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < count && !status; i++) {
+    for (size_t i = 0; i < count; i++) {
         reading->worlds[i].device = i;
-        status = snapshot_world_events(&reading->worlds[i], &reading->tree, traces[i], error);
+        AR_TRY(snapshot_world_events(&reading->worlds[i], &reading->tree, traces[i], error));
     }
     /* From 2.14 on, with record_pinned_host_memory=True. The first device gets it. */
     struct snapshot_world *host = &reading->worlds[DEVICES_MOST];
     host->is_host = true;
-    if (!status && (!reading->out->device || *reading->out->device == 0))
-        status = snapshot_world_events(host, &reading->tree, reading->host, error);
-    return status;
+    return !reading->out->device || *reading->out->device == 0
+               ? snapshot_world_events(host, &reading->tree, reading->host, error)
+               : AR_OK;
 }
 
 /* Moves the devices that hold anything to the front. */

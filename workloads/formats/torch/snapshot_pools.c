@@ -195,10 +195,9 @@ static enum ar_status lay_out(struct snapshot_passed *self, const struct snapsho
     const struct snapshot_world *world = self->world;
     uint32_t segment = (uint32_t)self->segment_count - 1, last = 0;
     uint64_t at = area->address, end = area->address + area->bytes;
-    enum ar_status status = AR_OK;
     while (*place < world->place_count && world->places[*place].address < at)
         ++*place; /* in no segment */
-    for (; !status && at < end; at += node_of(self, last)->bytes) {
+    for (; at < end; at += node_of(self, last)->bytes) {
         const struct snapshot_place *next =
             *place < world->place_count && world->places[*place].address < end
                 ? &world->places[*place]
@@ -218,39 +217,38 @@ static enum ar_status lay_out(struct snapshot_passed *self, const struct snapsho
         }
         if (self->stuck)
             return AR_OK;
-        status = make_block(self, at, bytes, segment, last, &last, error);
-        if (!status && !used)
+        AR_TRY(make_block(self, at, bytes, segment, last, &last, error));
+        if (!used)
             set_free(self, last);
-        else if (!status)
+        else
             node_of(self, last)->extra |= USED;
-        if (!status && used && next->state == SNAPSHOT_PENDING)
+        if (used && next->state == SNAPSHOT_PENDING)
             set_pending(self, last);
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status begin(struct snapshot_passed *self, struct ar_error *error)
 {
     const struct snapshot_world *world = self->world;
-    enum ar_status status = AR_OK;
     size_t place = 0;
-    for (size_t i = 0; i < world->areas.count && !status && !self->stuck; i++) {
+    for (size_t i = 0; i < world->areas.count && !self->stuck; i++) {
         const struct snapshot_area *area = &world->areas.items[i];
         const struct snapshot_passed_segment segment = {.address = area->address,
                                                         .bytes = area->bytes,
                                                         .pool = area->pool,
                                                         .told = area->pool_told};
-        status = add_segment(self, &segment, area->stream, area->small, error);
+        AR_TRY(add_segment(self, &segment, area->stream, area->small, error));
         self->held_bytes += area->bytes;
         if (area->expandable) {
             self->segments[i].told = true;
             self->segments[i].live = false;
-            AR_THEN(status, add_pages(self, area->address, area->bytes, error));
+            AR_TRY(add_pages(self, area->address, area->bytes, error));
             continue;
         }
-        AR_THEN(status, lay_out(self, area, &place, error));
+        AR_TRY(lay_out(self, area, &place, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- blocks passed over ---------------------------------------------------------------- */
@@ -523,18 +521,19 @@ static enum ar_status follow_history(struct snapshot_passed *self, struct ar_err
     if (!self->of_event)
         return snapshot_passed_no_memory(error);
     memset(self->of_event, 0xff, bytes);
-    enum ar_status status = begin(self, error);
-    for (size_t i = 0; i < world->event_count && !status && !self->stuck; i++) {
+    AR_TRY(begin(self, error));
+    for (size_t i = 0; i < world->event_count && !self->stuck; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         self->stuck |= !record;
-        if (record)
-            (void)snapshot_changes_until(&self->changes, self->tree, i, record->time_us,
-                                         &self->settings);
-        status = record ? take(self, record, i, error) : AR_OK;
+        if (!record)
+            break;
+        (void)snapshot_changes_until(&self->changes, self->tree, i, record->time_us,
+                                     &self->settings);
+        AR_TRY(take(self, record, i, error));
     }
-    if (!status && !self->stuck && self->giving_back)
-        status = snapshot_passed_released(self, NULL, world->event_count, error);
-    return status;
+    return !self->stuck && self->giving_back
+               ? snapshot_passed_released(self, NULL, world->event_count, error)
+               : AR_OK;
 }
 
 static void close_passed(struct snapshot_passed *self)
@@ -595,10 +594,8 @@ static enum ar_status tell(struct snapshot_passed *self, struct ar_error *error)
     }
     if (status)
         return snapshot_passed_no_memory(error);
-    status = follow_history(self, error);
-    if (!status && !self->stuck)
-        status = snapshot_passed_colour(self, error);
-    return status;
+    AR_TRY(follow_history(self, error));
+    return self->stuck ? AR_OK : snapshot_passed_colour(self, error);
 }
 
 /* The number of segments that would be of private pools. */
