@@ -332,7 +332,7 @@ enum ar_status recording_read(struct trace_source *source, struct recording *out
     *out = (struct recording){0};
     enum ar_status status = trace_rewind(source, error);
     for (; (event = trace_read(&cursor, &status, error)) != NULL; reading.event++)
-        status = on_event(&reading, event, error);
+        status = ar_error_prefix(error, on_event(&reading, event, error), "%s", source->info.name);
     if (!status && out->start.area_count) {
         status = recorded_start_finish(out, error);
         if (status)

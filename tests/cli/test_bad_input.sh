@@ -36,6 +36,13 @@ refuses_text id_reused '4.*' 'a,0,5' 'f,0' 'a,0,5'
 printf 'event,op\n1,a\n' >"$tmp/odd.csv"
 refuses_trace unknown_content "$tmp/odd.csv" "$tmp/odd.csv"
 
+# A refusal names its file, whatever part of a reader or a writer finds the fault.
+printf '{"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": -7}]]}' >"$tmp/size.json"
+refuses_trace a_snapshot_is_named "$tmp/size.json: an entry's size" "$tmp/size.json"
+printf '# allocrig-trace 1\n# recorder: torch\n!,segment,18446744073709551000,4096,0\na,0,512\nf,0\n' >"$tmp/far.txt"
+refuses what_is_written_is_named 2 'far: the note' convert "$tmp/far.txt" "$tmp/far.pickle"
+refuses what_is_compared_is_named 2 'far: the line' fidelity "$tmp/far.txt"
+
 refuses_text key_given_twice '2.*"x" is given twice' 'a,0,5,x=1,x=1'
 refuses_text align_of_0 '2.*align=0' 'a,0,5,align=0'
 printf '# allocrig-trace 1\na,0,\033[31mred\n' >"$tmp/escape.txt"

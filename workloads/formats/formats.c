@@ -144,6 +144,15 @@ struct opening {
     bool picked;            /* the reader omitted the others */
 };
 
+/* A refusal names its file, if it does not yet. */
+static enum ar_status name_file(enum ar_status status, const char *name, struct ar_error *error)
+{
+    bool refused = (status == AR_FORMAT || status == AR_INVALID) && error;
+    if (refused && strncmp(error->text, name, strlen(name)) != 0)
+        (void)ar_error_prefix(error, status, "%s", name);
+    return status;
+}
+
 /* Runs a reader and closes the input. */
 static enum ar_status read_with(const struct format_reader *reader, struct trace_input *input,
                                 struct opening *opening, struct trace_source **out,
@@ -162,6 +171,7 @@ static enum ar_status read_with(const struct format_reader *reader, struct trace
         trace_input_guard(input);
     enum ar_status status =
         reading.report ? reader->read(&reading, error) : format_no_memory(error);
+    (void)name_file(status, trace_input_path(input), error);
     trace_input_close(input);
     status = trace_memory_finish(reading.memory, status, &source, error);
     if (status) {
@@ -287,7 +297,7 @@ enum ar_status format_write(const struct format_writer *writer, struct trace_sou
                           "%s: it has no requests: only a trace of allocrig can be without any",
                           info->name);
     AR_TRY(trace_output_open(path, compress, &output, error));
-    enum ar_status status = writer->write(source, output, error);
+    enum ar_status status = name_file(writer->write(source, output, error), info->name, error);
     if (!status)
         return trace_output_commit(output, error);
     trace_output_discard(output);
