@@ -182,6 +182,9 @@ enum ar_status run_snapshot_write(struct run_snapshot *self, const struct ar_pol
 {
     struct walk walk = {.self = self, .error = error};
     char setting[sizeof self->image.conf];
+    if (!self->image.entry_count)
+        return ar_invalid(error, "the run requested nothing of the GPU, so that its snapshot would "
+                                 "be empty, which no reader takes");
     if (policy->ops->setting && policy->ops->setting(policy, setting, sizeof setting))
         take_setting(self, setting);
     if (policy->ops->capabilities & AR_POLICY_OVERLAPS)

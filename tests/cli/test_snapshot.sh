@@ -39,6 +39,11 @@ for note in "settings,a:$(printf '%0510d' 0)" limit,1x 'settings,a -> b' 'settin
     sed -e "60i !,$note" -e '80i !,settings,c:1' "$tmp/1.trace" >"$tmp/changed.trace"
     refuses "no_note_is_damaged_${note:0:13}" 2 'would not come back from a snapshot' convert "$tmp/changed.trace" "$tmp/no.pickle"
 done
+# A snapshot without anything is none.
+printf '# allocrig-trace 1\nm,step\n' >"$tmp/nothing.trace"
+refuses nothing_is_no_snapshot 2 'its snapshot would be empty' run -d sim -p torch -w "$tmp/nothing.trace" --snapshot "$tmp/no.pickle"
+check and_leaves_none [ ! -e "$tmp/no.pickle" ]
+
 # The same program, recorded once, as a CSV and as a snapshot: times of completions apart, the same events.
 events() { # FILE
     grep -v -e '^[#t]' -e '^!,final' "$1" | sha256sum
