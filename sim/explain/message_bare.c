@@ -332,6 +332,7 @@ static const struct message_form bares[] = {
      "systemoutofmemory|ramoutofmemory|outofsystemram|outofcpuram|outofhostram|cgroupout-of-"
      "memoryhandler",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
+    {"-4:insufficientmemory|cv::outofmemoryerror", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, 0},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, 0},
     {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, 0},
@@ -505,7 +506,7 @@ static bool is_failure(const struct message_text *text, const struct message_for
     static const char others[] =
         "access|memcpy|memset|invalidargument|.reducing|resource|rpcerror|nodesare|numberofdev|/"
         "alloc|com/gpu|driverversion|kubernetes|capabledevice|%ofsystem|%offreesystem|releas|"
-        "can'tfree|cannotfree|unabletofree";
+        "can'tfree|cannotfree|unabletofree|bedetected|todetect|toquery|todetermine|toread";
     size_t before = fails_reach(form), after = before * 3 / 2;
     size_t from = at > before ? at - before : 0, to = at + after;
     bool pinned = form->flags & FORM_HOST && !(form->flags & FORM_WORD);

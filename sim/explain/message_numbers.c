@@ -308,7 +308,8 @@ static bool is_chunk(const struct message_text *text, size_t at)
 static const char not_asked[] =
     "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|allocated|than|has|have|~|"
     "roughly|"
-    "upto|idle|buffer(s)|allocates|>|memrequired|ctxsize|modelsize|filesize|selfsize|totalsize|"
+    "upto|idle|torun|ofvram|ofram|buffer(s)|allocates|>|memrequired|ctxsize|modelsize|filesize|"
+    "selfsize|totalsize|"
     "buffersize=|"
     "memorysize=";
 

@@ -207,6 +207,8 @@ const struct message_form message_forms[] = {
     {"outofmemory*bytestoallocate:A|bytestoallocate:A*outofmemory", MESSAGE_LIBRARY, "", how_amrex,
      0},
     {"Akvcacheisneeded*availablekvcachememory(U", MESSAGE_VLLM, "", how_cache, FORM_ONE_POOL},
+    {"sharedmemorysizelimitexceeded:requestedA,available:T", MESSAGE_JAX, "", how_shared,
+     FORM_CHIP},
     {"scopedallocationwithsizeA&andlimitT", MESSAGE_JAX, "TPU", NULL, FORM_CHIP},
     {"inmemoryspacehbm*.usedA|usedA*hbm.exceededhbmcapacityby&usedAofT", MESSAGE_JAX, "TPU", NULL,
      0},
@@ -276,6 +278,9 @@ const struct message_form message_forms[] = {
     {"newbufferwith*lengthAmustnotexceedL", MESSAGE_DRIVER, "Metal", NULL, FORM_BLOCK},
     /* Warp */
     {"memoryallocationfailedondevice:cuda*forA", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
+    /* OpenCV */
+    {"insufficientmemory)failedtoallocateA*outofmemoryerror", MESSAGE_HOST_PROGRAM, "", NULL,
+     FORM_HOST},
     {"ggml_aligned_malloc:insufficientmemory*attemptedtoallocateA", MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST},
     /* Kokkos to 2.9 */
