@@ -71,7 +71,7 @@ INLINE uint64_t slot_life(const struct replay_slot *slot)
     return life;
 }
 
-/* After a call that moved the clock, according to the driver's counters. */
+/* After a call that moved the clock. */
 static __attribute__((noinline, cold)) void note_pause(struct replay *run)
 {
     (void)pauses_end(&run->pauses, run->device);
@@ -79,7 +79,7 @@ static __attribute__((noinline, cold)) void note_pause(struct replay *run)
 
 INLINE void look_for_pause(struct replay *run)
 {
-    if (UNLIKELY(pauses_spent_ns(run->device) != run->pauses.seen_ns))
+    if (UNLIKELY(*run->clock_ns != run->pauses.now_ns))
         note_pause(run);
 }
 
@@ -100,7 +100,7 @@ enum shortcut { DONE, NOT_PLAIN, ALLOC_FAILED, GRANTED_LESS, FREE_FAILED, DEVICE
 /* Before each call to the policy: the clock is read for its pause, and `exact` becomes stale. */
 INLINE void before_call(struct replay *run)
 {
-    run->pauses.now_ns = *run->device->clock_ns;
+    run->pauses.now_ns = *run->clock_ns;
     run->exact.stale = true;
 }
 
@@ -400,6 +400,7 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
         .policy_alloc = ops->alloc,
         .policy_free = ops->free,
         .device = config->device,
+        .clock_ns = config->device->clock_ns,
         .pinned.policy = config->pinned,
         .at_completion = config->frees == REPLAY_RECORDED && info->has_split_frees,
         .by_time = info->has_times,

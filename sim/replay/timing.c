@@ -140,7 +140,6 @@ void pauses_close(struct pauses *pauses)
 
 void pauses_begin(struct pauses *pauses, struct ar_device *device)
 {
-    pauses->seen_ns = pauses_spent_ns(device);
     pauses->now_ns = device->ops->now(device);
 }
 

@@ -40,15 +40,12 @@ void steps_close(struct steps *steps);
  * waits, and on a card the policy's own time too. Exact if the clock is virtual.
  *
  * 1. The longest pause of the run and of the present step is kept.
- * 2. A virtual clock moves within a call only if the driver's counters do. So the shortcuts compare
- *    these, and read the clock only if they differ.
- * 3. In the open loop the response time of a request counts from its recorded time. So a request
+ * 2. In the open loop the response time of a request counts from its recorded time. So a request
  *    that is late because of an earlier one is charged with the delay (this avoids Gil Tene's
  *    "coordinated omission"). */
 
 struct pauses {
     uint64_t now_ns;           /* on the device's clock, before the call */
-    uint64_t seen_ns;          /* driver and stall time by then */
     uint64_t step_ns;          /* the longest pause since the last step ended */
     uint64_t longest_ns;       /* in the run */
     struct ar_hist *responses; /* of requests, in the open loop; else NULL */
