@@ -7,7 +7,8 @@
  *    hangs the two halves below the new node.
  * 2. Remove replaces the node with its merged children.
  * 3. Cut and join split at the ends of a run of keys and merge the trees on both sides.
- * 4. All update the largest sizes on their way and stop when nothing changes. */
+ * 4. All update the largest sizes on their way and stop when nothing changes. Nodes whose largest
+ *    range is another one than that which goes or shrinks are only passed. */
 #include "allocators/base/range_tree.h"
 
 #include <assert.h>
@@ -77,15 +78,16 @@ static bool before(const struct ar_range_node *a, const struct ar_range_node *b,
     return a->address < b->address;
 }
 
+static inline uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The largest size of node 0, of an empty subtree, is 0. */
 static inline void mend(struct ar_range_node *nodes, uint32_t node)
 {
     struct ar_range_node *n = &nodes[node];
-    uint64_t most = n->bytes;
-    if (n->left && nodes[n->left].most_bytes > most)
-        most = nodes[n->left].most_bytes;
-    if (n->right && nodes[n->right].most_bytes > most)
-        most = nodes[n->right].most_bytes;
-    n->most_bytes = most;
+    n->most_bytes = larger(n->bytes, larger(nodes[n->left].most_bytes, nodes[n->right].most_bytes));
 }
 
 /* Divides the tree below `node` into the nodes before `key` and the rest. */
@@ -132,13 +134,18 @@ void ar_range_tree_insert(struct ar_range_pool *pool, uint32_t *root, enum ar_ra
             n->most_bytes = added->bytes;
         at = before(n, added, order) ? &n->right : &n->left;
     }
-    split(nodes, *at, added, order, &added->left, &added->right);
-    mend(nodes, node);
+    if (*at) {
+        split(nodes, *at, added, order, &added->left, &added->right);
+        mend(nodes, node);
+    } else {
+        added->left = added->right = 0;
+        added->most_bytes = added->bytes;
+    }
     *at = node;
 }
 
 /* Removes `node` from the tree at `at`. True: the largest size there may have changed. If another
- * range is the largest, this size and those above do not change. */
+ * range is the largest, this size does not change. */
 static bool without(struct ar_range_node *nodes, uint32_t *at, enum ar_range_order order,
                     uint32_t node)
 {
@@ -148,17 +155,30 @@ static bool without(struct ar_range_node *nodes, uint32_t *at, enum ar_range_ord
     }
     struct ar_range_node *n = &nodes[*at];
     bool right = before(n, &nodes[node], order);
-    if (!without(nodes, right ? &n->right : &n->left, order, node) ||
-        n->most_bytes != nodes[node].bytes)
+    if (!without(nodes, right ? &n->right : &n->left, order, node))
         return false;
     mend(nodes, *at);
     return n->most_bytes != nodes[node].bytes;
 }
 
+/* The link to the first node on the way to `node`, or to itself, whose largest size is
+ * `most_bytes`, the size of `node`. Those above it have a larger one, of another range. */
+static inline uint32_t *first_with(struct ar_range_node *nodes, uint32_t *at,
+                                   enum ar_range_order order, uint32_t node, uint64_t most_bytes)
+{
+    while (*at != node && nodes[*at].most_bytes != most_bytes) {
+        struct ar_range_node *n = &nodes[*at];
+        at = before(n, &nodes[node], order) ? &n->right : &n->left;
+    }
+    return at;
+}
+
 void ar_range_tree_remove(struct ar_range_pool *pool, uint32_t *root, enum ar_range_order order,
                           uint32_t node)
 {
-    without(pool->nodes, root, order, node);
+    struct ar_range_node *nodes = pool->nodes;
+    uint32_t *at = first_with(nodes, root, order, node, nodes[node].bytes);
+    without(nodes, at, order, node);
 }
 
 /* Updates the sizes from `node` up to `at`. True: the largest size at `at` has changed. */
@@ -177,9 +197,20 @@ static bool mend_up(struct ar_range_node *nodes, uint32_t at, uint32_t node)
 void ar_range_tree_change(struct ar_range_pool *pool, uint32_t root, uint32_t node,
                           uint64_t address, uint64_t bytes)
 {
-    pool->nodes[node].address = address;
-    pool->nodes[node].bytes = bytes;
-    mend_up(pool->nodes, root, node);
+    struct ar_range_node *nodes = pool->nodes, *changed = &nodes[node];
+    uint64_t was_bytes = changed->bytes;
+    changed->address = address;
+    changed->bytes = bytes;
+    if (bytes < was_bytes) {
+        mend_up(nodes, *first_with(nodes, &root, AR_RANGE_BY_ADDRESS, node, was_bytes), node);
+        return;
+    }
+    for (uint32_t at = root; at != node;) {
+        struct ar_range_node *n = &nodes[at];
+        n->most_bytes = larger(n->most_bytes, bytes);
+        at = n->address < address ? n->right : n->left;
+    }
+    mend(nodes, node);
 }
 
 uint32_t ar_range_tree_cut(struct ar_range_pool *pool, uint32_t *root, uint64_t low, uint64_t high)
@@ -211,16 +242,25 @@ uint32_t ar_range_tree_first(const struct ar_range_pool *pool, uint32_t root, ui
                              uint64_t bytes)
 {
     const struct ar_range_node *nodes = pool->nodes;
-    if (!root || nodes[root].most_bytes < bytes)
-        return 0;
-    if (nodes[root].address >= address) {
-        uint32_t found = ar_range_tree_first(pool, nodes[root].left, address, bytes);
-        if (found)
-            return found;
-        if (nodes[root].bytes >= bytes)
-            return root;
+    uint32_t above = 0; /* this node or one on its right is the lowest so far */
+    while (root && nodes[root].most_bytes >= bytes) {
+        const struct ar_range_node *n = &nodes[root];
+        if (n->address < address) {
+            root = n->right;
+            continue;
+        }
+        if (n->bytes >= bytes || nodes[n->right].most_bytes >= bytes)
+            above = root;
+        root = n->left;
     }
-    return ar_range_tree_first(pool, nodes[root].right, address, bytes);
+    /* All on the right of `above` are at `address` or above. */
+    root = above;
+    while (root && nodes[root].bytes < bytes) {
+        root = nodes[root].right;
+        while (nodes[nodes[root].left].most_bytes >= bytes)
+            root = nodes[root].left;
+    }
+    return root;
 }
 
 uint32_t ar_range_tree_last(const struct ar_range_pool *pool, uint32_t root, uint64_t address)
