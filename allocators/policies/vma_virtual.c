@@ -525,7 +525,8 @@ static uint64_t aligned_part(const struct vma *self, uint64_t start, uint64_t en
 }
 
 /* A request that is served now: the largest under the linear algorithm; else the larger one of the
- * null block and the first block of the highest class. */
+ * null block and the first block of the highest class. A later block of that class may serve a
+ * little more; to find it takes a walk over the list. */
 static uint64_t largest_request(const struct vma *self)
 {
     const struct ar_span *at = self->spans.at;

@@ -70,12 +70,12 @@ bar() {
     growth/none | greedy/none | ort/none) echo 220 ;;
     growth/exact | greedy/exact) echo 450 ;;
     torch/none) echo 350 ;;
-    rmm-pool/none | vma-virtual/none) echo 250 ;;
-    tlsf/none) echo 150 ;;
-    cupy/none | slab/none | buddy/none | offset/none) echo 220 ;;
+    rmm-pool/none) echo 250 ;;
+    tlsf/none | offset/none | vma-virtual/none) echo 145 ;;
+    cupy/none | slab/none | buddy/none) echo 220 ;;
     vmm/none) echo 400 ;;
     ggml/none) echo 450 ;;
-    rmm-arena/none) echo 1050 ;;
+    rmm-arena/none) echo 900 ;;
     esac
 }
 
