@@ -338,8 +338,7 @@ static enum ar_status read_items(struct search *s, struct trace_source *trace,
         blocks += is_request(&s->items[i]);
     s->block_count = blocks;
     s->blocks = calloc(blocks + 1, sizeof *s->blocks);
-    if (!s->blocks)
-        return ar_no_memory(error, "a trace");
+    AR_TRY_MEMORY(s->blocks, error, "a trace");
     for (size_t i = 0; i < s->item_count; i++)
         if (is_request(&s->items[i]))
             s->blocks[s->items[i].event.id].bytes = s->items[i].event.value;

@@ -65,11 +65,6 @@ void feed_close(struct feed *self)
     *self = (struct feed){0};
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "the blocks of a process");
-}
-
 enum ar_status feed_keys_index(struct feed *self, const struct feed_keys *keys, uint32_t *index,
                                struct ar_error *error)
 {
@@ -92,8 +87,8 @@ enum ar_status feed_keys_index(struct feed *self, const struct feed_keys *keys, 
     };
     struct feed_keys added = *keys;
     AR_TRY(trace_tables_attributes(&self->tables, &attributes, &added.index, error));
-    if (!AR_ARRAY_ADD(self->keys, self->key_count, self->key_room, added))
-        return no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->keys, self->key_count, self->key_room, added), error,
+                  "the blocks of a process");
     *index = added.index;
     return AR_OK;
 }
@@ -106,8 +101,9 @@ static enum ar_status take_slot(struct feed *self, uint32_t *slot, struct ar_err
         return AR_OK;
     }
     *slot = (uint32_t)self->slot_count;
-    return AR_ARRAY_ADD(self->blocks, self->slot_count, self->slot_room, none) ? AR_OK
-                                                                               : no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->blocks, self->slot_count, self->slot_room, none), error,
+                  "the blocks of a process");
+    return AR_OK;
 }
 
 enum ar_status feed_request(struct feed *self, const struct feed_block *block,
@@ -133,8 +129,8 @@ enum ar_status feed_request(struct feed *self, const struct feed_block *block,
 enum ar_status feed_free(struct feed *self, uint32_t slot, uint32_t stream, bool own,
                          struct ar_error *error)
 {
-    if (!AR_ARRAY_ADD(self->resting, self->resting_count, self->resting_room, slot))
-        return no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->resting, self->resting_count, self->resting_room, slot), error,
+                  "the blocks of a process");
     struct trace_event *event = feed_add(self, own ? TRACE_FREE_COMPLETED : TRACE_FREE_REQUESTED);
     event->slot = slot;
     if (own)

@@ -58,8 +58,7 @@ static enum ar_status add_block(struct maker *m, uint64_t address, struct block 
     struct ar_map *blocks = &m->process->blocks;
     blocks->more_words = sizeof block / sizeof(uint64_t) - 1;
     uint64_t *value = ar_map_add(blocks, address);
-    if (!value)
-        return ar_no_memory(m->error, "a recording");
+    AR_TRY_MEMORY(value, m->error, "a recording");
     memcpy(value, &block, sizeof block);
     return AR_OK;
 }

@@ -165,8 +165,7 @@ static enum ar_status order_records(struct spools *spools, struct ar_error *erro
     }
     spools->order = malloc((total - kernels + 1) * sizeof *spools->order);
     spools->kernels = malloc((kernels + 1) * sizeof *spools->kernels);
-    if (!spools->order || !spools->kernels)
-        return ar_no_memory(error, "a recording");
+    AR_TRY_MEMORY(spools->order && spools->kernels, error, "a recording");
     for (size_t i = 0; i < spools->file_count; i++)
         for (size_t j = 0; j < spools->files[i].count; j++) {
             const struct spool_file *file = &spools->files[i];

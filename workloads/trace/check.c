@@ -208,8 +208,7 @@ static enum ar_status check_order(struct trace_check *check, const struct trace_
                           (unsigned long long)event->value, TRACE_EVENT_LIMIT);
     if (!check->recorded) {
         check->recorded = calloc(TRACE_EVENT_LIMIT / 8, 1);
-        if (!check->recorded)
-            return ar_no_memory(error, "the blocks of a trace");
+        AR_TRY_MEMORY(check->recorded, error, "the blocks of a trace");
     }
     uint8_t *byte = &check->recorded[event->value / 8];
     uint8_t bit = (uint8_t)(1u << event->value % 8);

@@ -10,11 +10,6 @@ const char *const player_purpose_names[PLAYER_PURPOSES] = {
     "activations", "weights", "gradients", "optimizer", "state", "blocks",
 };
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "a workload");
-}
-
 /* ---- open ------------------------------------------------------------------------------------ */
 
 /* If all blocks of the workload are on one stream, that is stream 0 of the process. */
@@ -23,8 +18,7 @@ static enum ar_status open_streams(struct player *self, struct ar_error *error)
     const struct trace_info *info = &self->source->info;
     bool one = info->counted && info->one_block_stream;
     for (uint32_t i = 0; i < info->streams; i++) {
-        if (!AR_ARRAY_REACH(self->streams, self->stream_count, i))
-            return no_memory(error);
+        AR_TRY_MEMORY(AR_ARRAY_REACH(self->streams, self->stream_count, i), error, "a workload");
         if (!self->one_stream && i != (one ? self->block_stream : 0))
             self->streams[i] = one ? twin_kernel_stream(self->part) : twin_stream(self->part);
     }
@@ -129,8 +123,7 @@ static enum ar_status on_request(struct player *self, const struct trace_event *
                                  struct ar_error *error)
 {
     struct player_block *block = note_request(self, event);
-    if (!block)
-        return no_memory(error);
+    AR_TRY_MEMORY(block, error, "a workload");
     ask(self, block, keys_of(self, event)->align, event->kind == TRACE_PROBE);
     struct trace_source *source = self->source;
     if (source->info.adaptive) {
@@ -288,8 +281,7 @@ static enum ar_status skip_steps(struct player *self, struct ar_error *error)
         if (status != AR_OK || !event)
             return status;
         if (trace_requests(event)) {
-            if (!note_request(self, event))
-                return no_memory(error);
+            AR_TRY_MEMORY(note_request(self, event), error, "a workload");
         } else if (trace_frees(event)) {
             self->blocks[event->slot].known = false;
         }
@@ -361,9 +353,8 @@ static enum ar_status exchange(struct player *self, struct player_block *olds, s
                                struct ar_error *error)
 {
     size_t room = old_count + self->block_count + 1;
-    struct player_block **lists = malloc(2 * room * sizeof(struct player_block *));
-    if (!lists)
-        return no_memory(error);
+    AR_FREED struct player_block **lists = malloc(2 * room * sizeof(struct player_block *));
+    AR_TRY_MEMORY(lists, error, "a workload");
     for (size_t i = 0; i < old_count && i < self->block_count; i++)
         if (matches(&olds[i], &self->blocks[i], true))
             take_over(&olds[i], &self->blocks[i]);
@@ -379,7 +370,6 @@ static enum ar_status exchange(struct player *self, struct player_block *olds, s
         if (!block->block.held && !block->away)
             ask(self, block, 0, false);
     }
-    free(lists);
     return AR_OK;
 }
 

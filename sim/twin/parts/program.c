@@ -71,11 +71,6 @@ static struct program *of(struct twin_part *base)
     return (struct program *)base;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "a workload");
-}
-
 /* ---- the trace ------------------------------------------------------------------------------- */
 
 /* The events, with ids in place of slots: sections are played in another order. */
@@ -89,8 +84,8 @@ static enum ar_status read_events(struct program *self, struct ar_error *error)
         if (trace_kind_has_block(event.kind) && event.id >= UINT32_MAX)
             return ar_invalid(error, "the workload has too many requests");
         event.slot = (uint32_t)event.id;
-        if (!AR_ARRAY_ADD(self->events, self->event_count, self->event_room, event))
-            return no_memory(error);
+        AR_TRY_MEMORY(AR_ARRAY_ADD(self->events, self->event_count, self->event_room, event), error,
+                      "a workload");
     }
     return status;
 }
@@ -112,8 +107,9 @@ static enum ar_status find_sections(struct program *self, struct ar_error *error
             continue;
         const char *label = trace_text_of(self->player.source, event->value);
         struct section section = {own_name(self, label), begin, i, false};
-        if (!AR_ARRAY_ADD(self->sections, self->section_count, self->section_room, section))
-            return no_memory(error);
+        AR_TRY_MEMORY(
+            AR_ARRAY_ADD(self->sections, self->section_count, self->section_room, section), error,
+            "a workload");
         any = any || section.name;
         begin = i + 1;
     }
@@ -145,8 +141,7 @@ static enum ar_status find_owners(struct program *self, struct ar_error *error)
             const struct trace_event *event = &self->events[j];
             if (trace_requests(event)) {
                 AR_LOWER(first, event->id);
-                if (!set_owner(self, event->id, owner))
-                    return no_memory(error);
+                AR_TRY_MEMORY(set_owner(self, event->id, owner), error, "a workload");
             } else if (trace_frees(event) && event->id >= first && event->id < self->owner_count) {
                 self->owners[event->id] = temporary;
             }
@@ -160,8 +155,7 @@ static enum ar_status find_owners(struct program *self, struct ar_error *error)
 static enum ar_status read_tags(struct program *self, const char *text, struct ar_error *error)
 {
     self->tag_text = strdup(text);
-    if (!self->tag_text)
-        return no_memory(error);
+    AR_TRY_MEMORY(self->tag_text, error, "a workload");
     char *rest = NULL;
     for (char *tag = strtok_r(self->tag_text, " ,", &rest); tag;
          tag = strtok_r(NULL, " ,", &rest)) {

@@ -327,8 +327,7 @@ static enum ar_status keep_record(struct snapshot_world *world, uint32_t record,
         if (record != SNAPSHOT_NO_RECORD && record == world->first_record + event)
             return AR_OK;
         world->records = malloc(count * sizeof *world->records);
-        if (!world->records)
-            return ar_no_memory(error, "the state of a snapshot");
+        AR_TRY_MEMORY(world->records, error, "the state of a snapshot");
         for (size_t i = 0; i < event; i++)
             world->records[i] = world->first_record + (uint32_t)i;
     }
@@ -376,8 +375,7 @@ static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error
         AR_ARRAY_SORT(world->final_areas, world->final_area_count, address);
         world->areas.room = world->areas.count = world->final_area_count;
         world->areas.items = malloc(world->areas.room * sizeof *world->areas.items);
-        if (!world->areas.items)
-            return ar_no_memory(error, "the state of a snapshot");
+        AR_TRY_MEMORY(world->areas.items, error, "the state of a snapshot");
         memcpy(world->areas.items, world->final_areas,
                world->areas.count * sizeof *world->areas.items);
     }
