@@ -354,11 +354,9 @@ static enum ar_status find_curve(struct plan *plan, const struct answer *answers
     AR_TRY_MEMORY(curve->records, error, "the slowdown curve");
     suite->ratio_count = AR_COUNT(ratios);
     memcpy(suite->ratios, ratios, sizeof ratios);
-    enum ar_status status = make_room(plan, answers, &curve->devices, error);
-    AR_THEN(status,
-            matrix_run(plan, plan->runs, plan->run_count, plan_jobs(plan), curve->records, error));
-    return status ? status
-                  : slowdown_run(plan, curve->records, plan_jobs(plan), &curve->slowdown, error);
+    AR_TRY(make_room(plan, answers, &curve->devices, error));
+    AR_TRY(matrix_run(plan, plan->runs, plan->run_count, plan_jobs(plan), curve->records, error));
+    return slowdown_run(plan, curve->records, plan_jobs(plan), &curve->slowdown, error);
 }
 
 static enum ar_status print_curve(const struct slowdown_curve *curve, const struct suite *suite,

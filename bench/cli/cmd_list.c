@@ -613,9 +613,9 @@ static enum ar_status show_part(size_t index, struct ar_error *error)
     const struct twin_part_ops *ops = twin_part_at(index);
     say(stdout, "[%s NAME]: %s", ops->kind, ops->summary);
     putchar('\n');
-    enum ar_status status = print_options(ops->options, error);
+    AR_TRY(print_options(ops->options, error));
     putchar('\n');
-    return status ? status : print_actions(ops->actions, error);
+    return print_actions(ops->actions, error);
 }
 
 static enum ar_status list_parts(const char *name, struct ar_error *error)

@@ -224,10 +224,9 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
 {
     struct dirent **names = NULL;
     int count = 0;
-    enum ar_status status = refuse_twice(self, error);
-    AR_THEN(status, scan(self->folders.at[0], &names, &count, error));
-    if (status)
-        return status;
+    enum ar_status status = AR_OK;
+    AR_TRY(refuse_twice(self, error));
+    AR_TRY(scan(self->folders.at[0], &names, &count, error));
     struct model_cell *cells = calloc(count ? (size_t)count : 1, sizeof *cells);
     if (!cells)
         status = ar_no_memory(error, "the runs");

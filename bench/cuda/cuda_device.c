@@ -333,8 +333,7 @@ static enum ar_status cuda_outside(struct ar_device *device, uint64_t bytes)
     struct cuda_device *self = cuda_of(device);
     enum ar_status status = cuda_ready(self);
     uint64_t before_bytes = self->ledger.outside_bytes;
-    if (status != AR_OK)
-        return status;
+    AR_TRY(status);
     if (!sim_ledger_outside(&self->ledger, bytes))
         return AR_REFUSED;
     uint64_t begun_ns = latency_clock_ns(), wanted_bytes = self->ledger.outside_bytes;

@@ -100,8 +100,7 @@ static enum ar_status prepare(struct bout *bout)
     enum ar_status status = run_engine(bout);
     enum ar_status ended = launches_end(&recorder, device, status == AR_OK ? bout->error : NULL);
     AR_THEN(status, ended);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(status);
     if (bout->last.steps < 2 || bout->launches.marks < bout->last.steps + 1)
         return ar_invalid(bout->error,
                           "%s: at least two steps are needed, that is, marks called \"step\"",

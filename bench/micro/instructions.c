@@ -110,9 +110,8 @@ static enum ar_status prepare(const char *in, const char *out, bool all, struct 
 {
     struct preparing job = {.all = all, .error = error};
     struct trace_source *copy = NULL;
-    enum ar_status status = trace_open(in, &job.source, error);
-    if (status != AR_OK)
-        return status;
+    enum ar_status status = AR_OK;
+    AR_TRY(trace_open(in, &job.source, error));
     job.live = calloc((size_t)job.source->info.slots + 1, sizeof *job.live);
     job.memory = trace_memory_create(&job.source->info);
     if (!job.live || !job.memory)

@@ -113,11 +113,9 @@ static enum ar_status read_all(struct reading *reading, struct trace_source *sou
     const struct trace_event *events;
     size_t count = 0;
     do {
-        enum ar_status status = trace_next(source, &events, &count, reading->error);
-        for (size_t i = 0; status == AR_OK && i < count; i++)
-            status = read_event(reading, &events[i]);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(trace_next(source, &events, &count, reading->error));
+        for (size_t i = 0; i < count; i++)
+            AR_TRY(read_event(reading, &events[i]));
     } while (count > 0);
     for (uint32_t slot = 0; slot < reading->ops->slots; slot++) {
         if (!reading->live[slot])

@@ -54,8 +54,7 @@ static enum ar_status member_open(struct thread_pools *pools, struct thread_pool
     } else {
         status = rig_open(&member->rig, rig_spec(policy, spec, sizeof spec), error);
     }
-    if (status != AR_OK)
-        return status;
+    AR_TRY(status);
     pools->count++;
     member->pool = locked_pool_open(member->rig.policy, &member->rig.host);
     return member->pool ? AR_OK : ar_no_memory(error, "a pool");

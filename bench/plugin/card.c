@@ -626,8 +626,7 @@ static enum ar_status policy_open(struct card *card, const struct ar_spec *spec,
     card->context = (struct ar_policy_context){
         .backing = &card->memory.relay.base, .host = &card->host, .unguarded = true};
     AR_THEN(status, registry_create(spec, &card->context, &card->policy, error));
-    if (status != AR_OK)
-        return status;
+    AR_TRY(status);
     ops = card->policy->ops;
     card->orders = ops->capabilities & AR_POLICY_STREAM_ORDERED;
     card->has_pools = ops->end_pool != NULL;

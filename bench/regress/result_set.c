@@ -216,9 +216,8 @@ static enum ar_status read_file(struct result_set *self, const char *path, struc
         return ar_error_set(error, AR_FORMAT,
                             "%s:%d: not JSON: %s; name a file of `run --json`, or a folder of them",
                             path, why.line, why.text);
-    enum ar_status status = add_file(self, root, path, error);
-    if (status)
-        return status;
+    enum ar_status status;
+    AR_TRY(add_file(self, root, path, error));
     const char *schema = json_string_value(json_object_get(root, "schema"));
     if (schema && strcmp(schema, RESULT_SCHEMA) == 0)
         status = take_result(self, root, error);

@@ -95,12 +95,11 @@ enum ar_status chrome_trace_observe(void *argument, const struct observer_event 
     self->at_ns += event->event != self->event;
     self->event = event->event;
     AR_RAISE(self->at_ns, seen_ns);
-    enum ar_status status = AR_OK;
     if (event->kind == OBSERVER_CALL)
-        status = add_slice(self, event, error);
+        AR_TRY(add_slice(self, event, error));
     else if (event->kind == OBSERVER_MARK || event->kind == OBSERVER_FAILED)
-        status = add_instant(self, event, error);
-    return status ? status : add_point(self, event, error);
+        AR_TRY(add_instant(self, event, error));
+    return add_point(self, event, error);
 }
 
 /* The writer of the events of a run. */

@@ -175,7 +175,7 @@ static void range(struct table *table, const struct tenants_page *page, size_t i
 static enum ar_status print_many(FILE *stream, const struct tenants_page *page,
                                  struct ar_error *error)
 {
-    enum ar_status status = print_outcomes(stream, page, error);
+    AR_TRY(print_outcomes(stream, page, error));
     struct table *table =
         table_of("process<20; passed; reserved|MiB; physical|MiB; at the end|MiB");
     for (size_t i = 0; i < page->count; i++) {
@@ -189,8 +189,7 @@ static enum ar_status print_many(FILE *stream, const struct tenants_page *page,
         range(table, page, i, offsetof(struct tenant_result, end_physical_bytes));
     }
     fputc('\n', stream);
-    AR_THEN(status, table_end(table, stream, TABLE_TEXT, error));
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 enum ar_status tenants_page_print(FILE *stream, const struct tenants_page *page,

@@ -817,15 +817,14 @@ enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struc
     if (!page->result->phase_count)
         return AR_OK;
     fputs("\nBytes by owner at the end of each phase (MiB)\n", stream);
-    enum ar_status status = print_owners(stream, page, error);
-    AR_THEN(status, print_peak(stream, page, error));
-    AR_THEN(status, print_residue(stream, page, error));
-    AR_THEN(status, print_left(stream, page, error));
-    AR_THEN(status, print_pins(stream, page, error));
+    AR_TRY(print_owners(stream, page, error));
+    AR_TRY(print_peak(stream, page, error));
+    AR_TRY(print_residue(stream, page, error));
+    AR_TRY(print_left(stream, page, error));
+    AR_TRY(print_pins(stream, page, error));
     print_caches(stream, page);
-    AR_THEN(status, print_graphs(stream, page, error));
+    AR_TRY(print_graphs(stream, page, error));
     print_lines(stream, page);
-    AR_THEN(status, print_reported(stream, page, error));
-    AR_THEN(status, print_whatifs(stream, page, error));
-    return status;
+    AR_TRY(print_reported(stream, page, error));
+    return print_whatifs(stream, page, error);
 }

@@ -373,8 +373,7 @@ enum ar_status suite_read(struct suite *self, const char *path, struct ar_error 
     enum ar_status status =
         ini_read(path, sections, AR_COUNT(sections), read_entry, &reading, error);
     text_list_close(&reading.keys);
-    if (status)
-        return status;
+    AR_TRY(status);
     if (self->policies.count == 0)
         return ar_error_set(error, AR_FORMAT, "%s: names no policy; add a [policies] section",
                             path);

@@ -222,8 +222,7 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
         lean_make(self->prepared.trace, config->frees, config->host, false, &self->timed, error);
     AR_THEN(status, lean_make(self->prepared.trace, config->frees, config->host, true,
                               &self->timeless, error));
-    if (status)
-        return status;
+    AR_TRY(status);
     self->setup.timed = &self->timed;
     self->setup.timeless = &self->timeless;
     if (out->capacity_bytes > props.capacity_bytes)
@@ -251,15 +250,15 @@ static enum ar_status try_at(void *argument, size_t number, struct trace_source 
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
     bool single = !candidate_is_pair(&row->candidate);
-    enum ar_status status = single ? try_alone(self, row, trace, error) : AR_OK;
-    if (single && !status && row->alone.enough_bytes &&
+    if (single)
+        AR_TRY(try_alone(self, row, trace, error));
+    if (single && row->alone.enough_bytes &&
         row->alone.capacity_bytes == self->out->capacity_bytes) {
         row->at = row->alone; /* the policy does not see the only difference, the total */
         return AR_OK;
     }
-    return status ? status
-                  : trial_run(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
-                              single, &row->at, error);
+    return trial_run(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes, single,
+                     &row->at, error);
 }
 
 /* Whether completions were recorded and are replayed, but uses by other streams were not. */

@@ -109,8 +109,7 @@ static enum ar_status copy_one(struct copying *self, const struct trace_event *r
         self->next++;
         self->written++;
     }
-    if (status)
-        return status;
+    AR_TRY(status);
     self->out->has_pools |= trace_attributes_of(self->source, event->attributes)->pool != 0;
     self->out->has_outside |= event->kind == TRACE_OUTSIDE;
     if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE)

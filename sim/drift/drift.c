@@ -332,8 +332,7 @@ static enum ar_status finish(struct drifter *self, struct ar_error *error)
     AR_TRY(drift_find_pins(self->session.policy, self->replay, self->source, out, error));
     enum ar_status status = replay_end(self->replay, &result, error);
     self->replay = NULL;
-    if (status)
-        return status;
+    AR_TRY(status);
     out->cause = result.cause;
     out->failed_bytes = result.first_failed_bytes;
     replay_result_close(&result);

@@ -59,8 +59,7 @@ static enum ar_status search_further(struct trace_source *source, struct search 
         if (is_request(source, event) && event->value >= search->least &&
             event->value <= search->most)
             parts[(event->value - search->least) / width] += event->value;
-    if (status != AR_OK)
-        return status;
+    AR_TRY(status);
     search->least += half_in(search, parts, PARTS) * width;
     search->most = search->least + width - 1;
     return AR_OK;

@@ -115,8 +115,7 @@ static enum ar_status find(const struct causes *self, uint64_t *replays, struct 
     for (;;) {
         enum ar_status status = self->replay(self->argument, error);
         ++*replays;
-        if (status)
-            return status;
+        AR_TRY(status);
         if (recording->again) {
             prepare_again(recording);
             continue;

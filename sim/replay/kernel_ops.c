@@ -40,14 +40,12 @@ static enum ar_status read_entry(struct kernel_ops *kernel_ops, uint32_t index,
     if (!rest)
         return AR_OK;
     unsigned kind, type = AR_DEVICE_F32;
-    enum ar_status status = trace_kernel_op_parse(rest, &entry->keys, error);
-    if (status != AR_OK || !entry->keys.op[0])
-        return status;
-    status = find("op", entry->keys.op, kind_names, AR_KERNEL_OP_COUNT, &kind, error);
-    if (status == AR_OK && entry->keys.type[0])
-        status = find("type", entry->keys.type, type_names, AR_COUNT(type_names), &type, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(trace_kernel_op_parse(rest, &entry->keys, error));
+    if (!entry->keys.op[0])
+        return AR_OK;
+    AR_TRY(find("op", entry->keys.op, kind_names, AR_KERNEL_OP_COUNT, &kind, error));
+    if (entry->keys.type[0])
+        AR_TRY(find("type", entry->keys.type, type_names, AR_COUNT(type_names), &type, error));
     entry->has_op = true;
     entry->kind = (enum ar_kernel_op_kind)kind;
     entry->type = (enum ar_device_type)type;

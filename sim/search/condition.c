@@ -238,8 +238,7 @@ enum ar_status condition_holds(const struct condition *condition,
         *holds = true;
         return AR_OK;
     }
-    if (status)
-        return status;
+    AR_TRY(status);
     *holds = condition->kind == CONDITION_METRIC
                  ? compare(condition, &result.metrics.at[condition->metric])
                  : !result.passed &&

@@ -332,8 +332,7 @@ static enum ar_status read_items(struct search *s, struct trace_source *trace,
     while ((event = trace_read(&cursor, &status, error)) != NULL)
         if (event->kind != TRACE_NOTE || trace_is_change(event))
             status = add_item(s, trace, event, error);
-    if (status)
-        return status;
+    AR_TRY(status);
     for (size_t i = 0; i < s->item_count; i++)
         blocks += is_request(&s->items[i]);
     s->block_count = blocks;

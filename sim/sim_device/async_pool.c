@@ -510,11 +510,9 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     static const struct ar_backing_pool as_the_driver = {
         .follow_events = true, .opportunistic = true, .internal = true};
     struct sim_device *device = sim_of_backing(backing);
-    enum ar_status status = sim_check_complete(device);
-    if (status == AR_OK && !device->pool)
-        status = sim_pool_open(backing, &as_the_driver);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(sim_check_complete(device));
+    if (!device->pool)
+        AR_TRY(sim_pool_open(backing, &as_the_driver));
     struct sim_pool *self = device->pool;
     if (bytes == 0)
         return sim_misuse(device, "a stream-ordered allocation of no bytes");
@@ -527,6 +525,7 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     uint64_t rounded =
         bytes < self->row_bytes ? ar_size_round_up(bytes, UNIT_BYTES) : self->row_bytes;
     uint64_t ns = sim_cost_now(device, SIM_COST_pool_alloc, bytes);
+    enum ar_status status = AR_OK;
     uint32_t piece = take(self, rounded, stream, &met, &status);
     if (!piece) {
         free(block);

@@ -187,8 +187,7 @@ enum ar_status sim_unmap(struct ar_backing *backing, uint64_t address, uint64_t 
             cost_ns, mapping_cost(self, mapping, address, SIM_COST_unmap, SIM_COST_unmap_more));
         at = mapping->range.end;
     }
-    if (status != AR_OK)
-        return status;
+    AR_TRY(status);
     sim_await_work(self, SIM_COST_unmap);
     sim_call(self, AR_DEVICE_CALL_unmap, SIM_COST_unmap, bytes, cost_ns);
     for (uint64_t at = address; at < address + bytes;) {

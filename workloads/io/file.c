@@ -475,8 +475,7 @@ static enum ar_status finish(struct trace_output *output, struct ar_error *error
     while (left && !status)
         status = pack(output, &nothing, true, &left, error);
     AR_THEN(status, flush(output, error));
-    if (status)
-        return status;
+    AR_TRY(status);
     int closed = close(output->file);
     output->file = -1;
     if (closed != 0 || (output->part && rename(output->part, output->path) != 0)) {

@@ -183,8 +183,7 @@ enum ar_status learned_recording_read(struct trace_source *source,
             watch->read(watch->argument);
     }
     ar_map_close(&block_of_id);
-    if (status)
-        return status;
+    AR_TRY(status);
     self->info = source->info;
     self->timed = self->info.has_times;
     self->free_requested_final &= !self->info.has_split_frees;

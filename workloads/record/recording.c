@@ -208,15 +208,15 @@ static enum ar_status make_failure(struct maker *m, const struct keys *keys)
     m->counts->failed_allocs++;
     if (!record->bytes || record->bytes >= TRACE_BYTES_LIMIT)
         return AR_OK; /* an invalid request, not a lack of memory */
-    enum ar_status status = stream_of(m, &event.stream);
+    AR_TRY(stream_of(m, &event.stream));
     event.id = m->next_id++;
-    AR_THEN(status, emit(m, event, keys));
+    AR_TRY(emit(m, event, keys));
     bool full = record->result == OUT_OF_MEMORY;
     const uint64_t value = full ? record->free_bytes : (uint64_t)record->result;
-    AR_THEN(status, emit_note(m, full ? "oom" : "failed", 1, &value));
+    AR_TRY(emit_note(m, full ? "oom" : "failed", 1, &value));
     event.kind = TRACE_FREE_REQUESTED;
     event.value = 0;
-    return status ? status : emit(m, event, NULL);
+    return emit(m, event, NULL);
 }
 
 /* A live block is freed: by the current record, or without a record before it. */

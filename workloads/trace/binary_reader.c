@@ -352,30 +352,28 @@ static enum ar_status open_checked(struct binary_trace *trace, struct ar_error *
 {
     trace->base.info.complete = true;
     (void)strcpy(trace->base.info.format, "binary");
-    enum ar_status status = read_header(trace, error);
-    AR_THEN(status, read_tables(trace, error));
-    if (status)
-        return status;
+    AR_TRY(read_header(trace, error));
+    AR_TRY(read_tables(trace, error));
     if (!*trace->base.info.name)
         trace_name_from_path(path_of(trace), trace->base.info.name, sizeof trace->base.info.name);
     int file = trace_input_file(trace->input);
     if (file >= 0) {
-        status = map_file(trace, file, error);
+        AR_TRY(map_file(trace, file, error));
     } else {
         trace->span = malloc(SPAN * sizeof *trace->span);
         if (!trace->span)
-            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it",
-                                  path_of(trace));
+            return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it",
+                                path_of(trace));
     }
-    AR_THEN(status, check_records(trace, error));
-    if (!status && !trace->map) {
+    AR_TRY(check_records(trace, error));
+    if (!trace->map) {
         char more;
         size_t got;
-        status = read_whole(trace->input, &more, 1, &got, error);
-        if (!status && got)
-            status = damaged(trace, "bytes follow its last event", error);
+        AR_TRY(read_whole(trace->input, &more, 1, &got, error));
+        if (got)
+            return damaged(trace, "bytes follow its last event", error);
     }
-    return status ? status : binary_rewind(&trace->base, error);
+    return binary_rewind(&trace->base, error);
 }
 
 enum ar_status trace_binary_open(struct trace_input *input, struct trace_source **out,

@@ -349,8 +349,7 @@ enum ar_status trace_check_event(struct trace_check *check, struct trace_event *
     } else if (!status) {
         status = check_value(check, event, error);
     }
-    if (status)
-        return status;
+    AR_TRY(status);
     check->counts.events++;
     if (!check->hash_off)
         add_to_hash(check, event);

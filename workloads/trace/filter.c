@@ -641,22 +641,20 @@ static enum ar_status filter_fill(struct trace_rewrite *self, struct ar_error *e
     while (!self->count) {
         const struct trace_event *events;
         size_t count;
-        enum ar_status status = trace_next(filter->source, &events, &count, error);
+        AR_TRY(trace_next(filter->source, &events, &count, error));
         bool past = filter->options.first_step && filter->step > filter->options.last_step;
-        if (!status && (!count || past)) {
+        if (!count || past) {
             if (filter->round + 1 >= filter->options.repeat)
                 return AR_OK;
             filter->round++;
-            status = each_left(filter, end_with, error);
-            AR_THEN(status, return_to_start(filter, error));
-            AR_THEN(status, begin_round(filter, error));
+            AR_TRY(each_left(filter, end_with, error));
+            AR_TRY(return_to_start(filter, error));
+            AR_TRY(begin_round(filter, error));
             count = 0;
         }
-        for (size_t i = 0; i < count && !status; i++)
+        for (size_t i = 0; i < count; i++)
             if (!filter->options.first_step || filter->step <= filter->options.last_step)
-                status = take_event(filter, &events[i], error);
-        if (status)
-            return status;
+                AR_TRY(take_event(filter, &events[i], error));
     }
     return AR_OK;
 }

@@ -362,8 +362,7 @@ static enum ar_status first_pass(struct text_trace *trace, struct ar_error *erro
             break;
         status = take_line(trace, line, &event, error);
     }
-    if (status)
-        return status;
+    AR_TRY(status);
     trace_check_finish(&trace->check, info);
     (void)strcpy(info->format, trace->oracle ? "oracle" : "text");
     trace->free_requested_final = trace_check_is_final(&trace->check);

@@ -340,10 +340,10 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     ar_rng_seed(&self->rng, values->seed ? values->seed : twin_seed(base));
     if (values->expert_parallel && !self->model.experts)
         return ar_invalid(error, "option expert_parallel: the model has no experts; leave it out");
-    enum ar_status status = llm_check(&self->model, &self->rank, error);
-    status = status ? ar_error_prefix(error, status, "option model") : read_drafts(self, error);
-    status = status ? status : check_prompts(self, error);
-    return status ? status : check_ranks(self, error);
+    AR_TRY(ar_error_prefix(error, llm_check(&self->model, &self->rank, error), "option model"));
+    AR_TRY(read_drafts(self, error));
+    AR_TRY(check_prompts(self, error));
+    return check_ranks(self, error);
 }
 
 /* ---- sleep, wake and new weights ------------------------------------------------------------- */
@@ -529,7 +529,6 @@ static enum ar_status engine_act(struct twin_part *base, const struct twin_call 
                                  struct ar_error *error)
 {
     struct engine *self = (struct engine *)base;
-    enum ar_status status;
     uint64_t requests = 256;
     switch (call->action) {
     case ACTION_START:
@@ -543,8 +542,8 @@ static enum ar_status engine_act(struct twin_part *base, const struct twin_call 
     case ACTION_CAPTURE:
         return engine_capture(self, error);
     case ACTION_GENERATE:
-        status = twin_repeats(call, &requests, error);
-        return status ? status : engine_generate(self, requests, more, error);
+        AR_TRY(twin_repeats(call, &requests, error));
+        return engine_generate(self, requests, more, error);
     case ACTION_SLEEP:
         return engine_sleep(self, call, error);
     case ACTION_WAKE:
@@ -552,10 +551,9 @@ static enum ar_status engine_act(struct twin_part *base, const struct twin_call 
     case ACTION_UPDATE:
         return need_weights(self, error); /* files are read on the host */
     default:
-        status = need_loaded(self, error);
-        if (!status)
-            engine_release_all(self);
-        return status;
+        AR_TRY(need_loaded(self, error));
+        engine_release_all(self);
+        return AR_OK;
     }
 }
 

@@ -471,9 +471,7 @@ enum ar_status player_to_mark(struct player *self, const char *label, uint64_t e
     *more = true;
     for (uint64_t i = 0; i < events && *more && !twin_over(self->part); i++) {
         const struct trace_event *event;
-        enum ar_status status = next_event(self, &event, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(next_event(self, &event, error));
         if (!event)
             return ar_invalid(error, "the rest of the workload has no mark \"%.60s\"", label);
         if (trace_ends_step(event)) {
@@ -483,9 +481,7 @@ enum ar_status player_to_mark(struct player *self, const char *label, uint64_t e
         if (event->kind == TRACE_MARK)
             *more = strcmp(trace_text_of(self->source, event->value), label) != 0;
         else
-            status = player_play(self, event, error);
-        if (status != AR_OK)
-            return status;
+            AR_TRY(player_play(self, event, error));
     }
     self->in_step = false;
     return AR_OK;

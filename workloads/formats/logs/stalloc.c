@@ -99,9 +99,9 @@ static enum ar_status take_place(struct reading *r, char *line, struct row *row,
     }
     make_label(line);
     row->action = ROW_MARK;
-    enum ar_status status = texts_intern(&r->rows.texts, line, strlen(line), &row->text, error);
+    AR_TRY(texts_intern(&r->rows.texts, line, strlen(line), &row->text, error));
     row->text++;
-    return status ? status : rows_add(&r->rows, row, error);
+    return rows_add(&r->rows, row, error);
 }
 
 static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
@@ -110,9 +110,9 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
     struct row row = {.position = number};
     if (is_place(line))
         return take_place(r, line, &row, error);
-    enum ar_status status = parse_row(line, &row, error);
-    r->rows.reading->report->records += !status;
-    return status ? status : rows_add(&r->rows, &row, error);
+    AR_TRY(parse_row(line, &row, error));
+    r->rows.reading->report->records++;
+    return rows_add(&r->rows, &row, error);
 }
 
 static enum ar_status read_stalloc(struct format_reading *reading, struct ar_error *error)

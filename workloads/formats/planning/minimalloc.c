@@ -156,10 +156,10 @@ static enum ar_status parse_row(struct reading *r, char *line, struct buffer *bu
                           buffer->upper, buffer->lower);
     if (buffer->size >= TRACE_BYTES_LIMIT)
         return ar_invalid(error, "a buffer of %" PRIu64 " bytes cannot be", buffer->size);
-    enum ar_status status = parse_optional(r, fields, buffer, error);
+    AR_TRY(parse_optional(r, fields, buffer, error));
     char id[256];
     field_text(fields[index[ID]], id, sizeof id);
-    return status ? status : texts_intern(&r->ids, id, strlen(id), &buffer->text, error);
+    return texts_intern(&r->ids, id, strlen(id), &buffer->text, error);
 }
 
 static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)

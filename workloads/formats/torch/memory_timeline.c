@@ -79,8 +79,7 @@ static enum ar_status read_row(struct conversion *c)
                                     "category; export the timeline as a .raw.json.gz");
         count++;
     }
-    if (status)
-        return status;
+    AR_TRY(status);
     if (count < 4)
         return json_pull_refuse(
             c->pull, c->error,
@@ -174,12 +173,11 @@ static enum ar_status pair_write(struct conversion *c, uint32_t *at)
         return AR_OK;
     }
     ++*at;
-    enum ar_status status = pop(c, other->bytes, row->category, &tensor);
-    if (tensor == NONE)
-        c->reading->report->left_out += 2;
-    else
-        AR_THEN(status, push(c, tensor, other->bytes, other->category));
-    return status;
+    AR_TRY(pop(c, other->bytes, row->category, &tensor));
+    if (tensor != NONE)
+        return push(c, tensor, other->bytes, other->category);
+    c->reading->report->left_out += 2;
+    return AR_OK;
 }
 
 static enum ar_status pair_all(struct conversion *c)

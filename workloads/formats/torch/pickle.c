@@ -420,8 +420,8 @@ static enum ar_status act_text(struct pickle *self, uint64_t length, struct ar_e
         return ar_error_set(error, AR_FORMAT, "%s of %" PRIu64 " bytes: no text is that long",
                             opcode_name(self), length);
     if (length > TEXT_KEPT) {
-        enum ar_status status = skip(self, length, error);
-        return status ? status : push(self, pickle_make(PICKLE_OTHER, 0), error);
+        AR_TRY(skip(self, length, error));
+        return push(self, pickle_make(PICKLE_OTHER, 0), error);
     }
     const unsigned char *bytes = take(self, (size_t)length, error);
     return bytes ? push_text(self, (const char *)bytes, (size_t)length, error) : self->failed;
@@ -511,9 +511,8 @@ static enum ar_status act_gather(struct pickle *self, uint64_t operand, struct a
 {
     size_t first = 0;
     (void)operand;
-    enum ar_status status = unmark(self, &first, error);
-    return status ? status
-                  : gather(self, first, self->opcode == 'd' ? PICKLE_DICT : PICKLE_LIST, error);
+    AR_TRY(unmark(self, &first, error));
+    return gather(self, first, self->opcode == 'd' ? PICKLE_DICT : PICKLE_LIST, error);
 }
 
 static bool fits_pair(uint64_t value)

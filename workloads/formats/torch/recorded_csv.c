@@ -619,10 +619,8 @@ static enum ar_status append_row(struct conversion *c, struct ar_error *error)
 {
     const struct row *row = &c->rows[c->at];
     const uint64_t numbers[] = {row->address, row->size, stream_ordinal(c, row->stream)};
-    enum ar_status status = trace_memory_line(c->reading->memory, row->line, error);
-    AR_THEN(status, keep_mistake(c, row->line, append_time(c, error), error));
-    if (status)
-        return status;
+    AR_TRY(trace_memory_line(c->reading->memory, row->line, error));
+    AR_TRY(keep_mistake(c, row->line, append_time(c, error), error));
     switch (row->action) {
     case ALLOC:
         return append_block(c, row, false, error);
@@ -638,10 +636,8 @@ static enum ar_status append_row(struct conversion *c, struct ar_error *error)
     case SNAPSHOT:
         return format_note_numbers(c->reading, action_names[row->action], NULL, 0, error);
     default:
-        status = follow_segment(c, row, error);
-        return status
-                   ? status
-                   : format_note_numbers(c->reading, action_names[row->action], numbers, 3, error);
+        AR_TRY(follow_segment(c, row, error));
+        return format_note_numbers(c->reading, action_names[row->action], numbers, 3, error);
     }
 }
 

@@ -94,12 +94,11 @@ static bool contradicts_itself(struct snapshot_passed *self)
 enum ar_status snapshot_passed_colour(struct snapshot_passed *self, struct ar_error *error)
 {
     size_t named = self->tree->pool_count;
-    enum ar_status status = AR_OK;
     self->stuck |=
         contradicts_itself(self) || self->pair_count * self->segment_count > COMPARISONS_MOST;
     for (unsigned pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < self->segment_count && !status && !self->stuck; i++)
+        for (size_t i = 0; i < self->segment_count && !self->stuck; i++)
             if (!self->segments[i].told && self->segments[i].live == (pass == 1))
-                status = colour(self, (uint32_t)i, named, error);
-    return status;
+                AR_TRY(colour(self, (uint32_t)i, named, error));
+    return AR_OK;
 }

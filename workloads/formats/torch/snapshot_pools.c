@@ -323,8 +323,7 @@ static enum ar_status take_request(struct snapshot_passed *self,
     self->segments[segment].divided |= record->address != self->segments[segment].address;
     enum ar_status status = find_passed(self, block, bytes, segment == self->fresh, error);
     self->fresh = SNAPSHOT_NO_SEGMENT;
-    if (status)
-        return status;
+    AR_TRY(status);
     set_used(self, block);
     uint64_t left_bytes = node_of(self, block)->bytes - bytes;
     if (!leaves_rest(self, small, segment_of(self, block)->told ? segment_of(self, block)->pool : 0,
@@ -475,8 +474,7 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
         record->action != SNAPSHOT_SEGMENT_UNMAP) {
         enum ar_status status = snapshot_passed_released(self, record, event, error);
         self->giving_back = false;
-        if (status)
-            return status;
+        AR_TRY(status);
     } else if (record->action == SNAPSHOT_SEGMENT_ALLOC && self->in_part &&
                self->held_bytes >= self->collects_from)
         AR_TRY(snapshot_passed_collected(self, event, error));

@@ -98,17 +98,16 @@ static void unmap_pages(struct telling *self, struct range *range, uint64_t addr
 static enum ar_status count_block(struct telling *self, struct range *range, uint64_t address,
                                   uint64_t bytes, bool more)
 {
-    enum ar_status status = AR_OK;
     uint64_t count, page = page_at(range, address);
-    for (; page < address + bytes && !status; page += range->page_bytes) {
+    for (; page < address + bytes; page += range->page_bytes) {
         self->page_steps++;
         if (!ar_map_get(&self->uses, page, &count)) /* not mapped: it cannot be in use */
             break;
-        status = ar_map_put(&self->uses, page, more ? count + 1 : count - 1);
+        AR_TRY(ar_map_put(&self->uses, page, more ? count + 1 : count - 1));
         range->free_pages += !more && count == 2;
         range->free_pages -= more && count == 1;
     }
-    return status;
+    return AR_OK;
 }
 
 /* The block in use at an address; 0: none. */

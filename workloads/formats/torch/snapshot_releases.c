@@ -30,14 +30,13 @@ static enum ar_status oppose_released(struct snapshot_passed *self, uint32_t seg
 static enum ar_status take_deleted(struct snapshot_passed *self, size_t event,
                                    struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     for (size_t k = self->back_from; k < event; k++)
         if (self->of_event[k] != SNAPSHOT_NO_SEGMENT)
             self->segments[self->of_event[k]].is_not_common = true;
-    for (uint32_t i = 0; i < self->segment_count && !status && !self->stuck; i++)
+    for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++)
         if (snapshot_passed_whole(self, &self->segments[i]) || self->segments[i].pending)
-            status = oppose_released(self, i, event, error);
-    return status;
+            AR_TRY(oppose_released(self, i, event, error));
+    return AR_OK;
 }
 
 /* Old blocks of the common pool were collected before an event, or nothing was to be collected:
@@ -45,22 +44,21 @@ static enum ar_status take_deleted(struct snapshot_passed *self, size_t event,
 enum ar_status snapshot_passed_collected(struct snapshot_passed *self, size_t event,
                                          struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     size_t youngest = self->giving_back ? 0 : event;
     for (size_t k = self->back_from; k < event && self->giving_back; k++)
         if (self->of_event[k] != SNAPSHOT_NO_SEGMENT &&
             self->segments[self->of_event[k]].freed_at > youngest)
             youngest = self->segments[self->of_event[k]].freed_at;
     self->steps += self->segment_count;
-    for (uint32_t i = 0; i < self->segment_count && !status; i++) {
+    for (uint32_t i = 0; i < self->segment_count; i++) {
         struct snapshot_passed_segment *segment = &self->segments[i];
         if (i != self->fresh && !self->groups[segment->group].small &&
             segment->freed_at <= youngest && snapshot_passed_whole(self, segment)) {
             segment->is_not_common = true;
-            status = oppose_released(self, i, event, error);
+            AR_TRY(oppose_released(self, i, event, error));
         }
     }
-    return status;
+    return AR_OK;
 }
 
 /* Whether PyTorch releases a segment after another one of the same pool and kind. */
@@ -98,12 +96,11 @@ static bool are_apart(const struct snapshot_passed *self, uint32_t one, uint32_t
 static enum ar_status read_order(struct snapshot_passed *self, size_t event, bool in_part,
                                  bool *deleted, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     uint32_t last = SNAPSHOT_NO_SEGMENT, segment;
     unsigned piece = 0, lead = 0;
     bool from_large = false;
     *deleted = false;
-    for (size_t k = self->back_from; k < event && !status && !self->stuck; k++) {
+    for (size_t k = self->back_from; k < event && !self->stuck; k++) {
         if ((segment = self->of_event[k]) == SNAPSHOT_NO_SEGMENT)
             continue;
         bool small = is_small(self, segment);
@@ -114,15 +111,15 @@ static enum ar_status read_order(struct snapshot_passed *self, size_t event, boo
         lead = in_part && !small && lead == piece ? piece + 1 : lead;
         self->segments[segment].piece = piece;
         self->segments[segment].is_not_common |= piece > lead + (small && !lead && from_large);
-        for (size_t i = self->back_from; i < k && !status && !self->stuck; i++) {
+        for (size_t i = self->back_from; i < k && !self->stuck; i++) {
             self->stuck |= ++self->steps >> SNAPSHOT_STEPS_BITS != 0;
             if (self->of_event[i] != SNAPSHOT_NO_SEGMENT &&
                 are_apart(self, self->of_event[i], segment, lead))
-                status = snapshot_passed_oppose(self, self->of_event[i], segment, error);
+                AR_TRY(snapshot_passed_oppose(self, self->of_event[i], segment, error));
         }
         last = segment;
     }
-    return status;
+    return AR_OK;
 }
 
 /* Whether a request released a part of the common pool: the oldest blocks, or (`*known` false) as
@@ -175,7 +172,6 @@ enum ar_status snapshot_passed_released(struct snapshot_passed *self,
                                         const struct snapshot_record *next, size_t event,
                                         struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     bool in_request =
         !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
     bool known, deleted;
@@ -201,11 +197,11 @@ enum ar_status snapshot_passed_released(struct snapshot_passed *self,
         if (i == self->fresh || !snapshot_passed_whole(self, &self->segments[i]))
             continue;
         self->segments[i].is_not_common = true;
-        for (uint32_t k = 0; k < self->segment_count && !status && !self->stuck; k++) {
+        for (uint32_t k = 0; k < self->segment_count && !self->stuck; k++) {
             if (!self->segments[k].live)
-                status = snapshot_passed_oppose(self, i, k, error);
+                AR_TRY(snapshot_passed_oppose(self, i, k, error));
             self->stuck |= ++self->steps >> SNAPSHOT_STEPS_BITS != 0;
         }
     }
-    return status;
+    return AR_OK;
 }

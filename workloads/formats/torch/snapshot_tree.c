@@ -653,17 +653,14 @@ static enum ar_status on_put(void *argument, uint64_t dict, const uint64_t *pair
 {
     struct snapshot_tree *tree = argument;
     enum object_class class = class_of(tree, dict);
-    enum ar_status status = AR_OK;
     if (class == FRAME)
         return AR_OK;
     if (class != RECORD && has_action(pairs, count)) {
-        status = turn_into_record(tree, dict, error);
+        AR_TRY(turn_into_record(tree, dict, error));
         class = RECORD;
     } else if (class == NEW_DICT) {
-        status = make_vector(tree, dict, DICT, error);
+        AR_TRY(make_vector(tree, dict, DICT, error));
     }
-    if (status)
-        return status;
     return class == RECORD ? fill_record(tree, dict, pairs, count, error)
                            : extend(tree, dict, pairs, 2 * count, error);
 }

@@ -50,10 +50,9 @@ static enum ar_status add_entry(struct making *self, const struct request_moment
         .device = (uint16_t)block->device,
         .action = (uint8_t)action,
     };
-    enum ar_status status = AR_OK;
     if (moment->tag)
-        status = snapshot_tag(&self->image, moment->tag, &entry.tag, error);
-    return status ? status : snapshot_add_entry(&self->image, &entry, error);
+        AR_TRY(snapshot_tag(&self->image, moment->tag, &entry.tag, error));
+    return snapshot_add_entry(&self->image, &entry, error);
 }
 
 static enum ar_status add_block(struct making *self, const struct request_moment *moment,
@@ -123,10 +122,9 @@ static enum ar_status add_annotation(struct making *self, const struct request_m
         .address = address, .time_us = moment->time_ns / 1000, .action = SNAPSHOT_ANNOTATE};
     const char *text = strchr(moment->text, ',');
     text = text ? strchr(text + 1, ',') : NULL;
-    enum ar_status status = AR_OK;
     if (text && text[1])
-        status = snapshot_tag(&self->image, text + 1, &entry.tag, error);
-    return status ? status : snapshot_add_entry(&self->image, &entry, error);
+        AR_TRY(snapshot_tag(&self->image, text + 1, &entry.tag, error));
+    return snapshot_add_entry(&self->image, &entry, error);
 }
 
 static enum ar_status cannot_be(const struct request_moment *moment, struct ar_error *error)
