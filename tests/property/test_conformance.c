@@ -505,7 +505,7 @@ static void host_faults(void **state)
     CLOSED(op_script_close) struct op_script script;
     /* A plan is made anew for each fault. */
     bool offline = policy_rig_has(*state, AR_POLICY_OFFLINE);
-    op_script_open(&script, 5, offline ? test_amount(600, 100) : 600, 60, 8 * AR_MIB);
+    op_script_open(&script, 5, test_amount(600, offline ? 100 : 400), 60, 8 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
         uint64_t calls = UINT64_MAX;
         struct bench whole;
@@ -530,7 +530,7 @@ static void backing_faults(void **state)
     CLOSED(op_script_close) struct op_script script;
     op_script_open(&script, 6, 600, 60, 8 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
-        for (uint64_t at = 1; at < 60; at += 60 / test_amount(60, 60)) {
+        for (uint64_t at = 1; at < 60; at += 60 / test_amount(60, 30)) {
             char prefix[40];
             CLOSED(bench_close) struct bench b;
             snprintf(prefix, sizeof prefix, "checked+fault(n=%" PRIu64 ")+", at);

@@ -100,7 +100,7 @@ TEST(keeps_alignments)
 {
     struct ar_rng rng = ar_rng_of(3);
     unsigned above = 0;
-    const uint64_t rounds = test_amount(250, 120);
+    const uint64_t rounds = test_amount(250, 60);
     for (uint64_t round = 0; round < rounds; round++) {
         struct packing_block blocks[BLOCKS];
         planning_rig_draw(&rng, blocks, BLOCKS, 6, 9);
@@ -131,7 +131,7 @@ TEST(says_how_far_it_got)
 {
     struct ar_rng rng = ar_rng_of(4);
     unsigned cut = 0, done = 0;
-    for (uint64_t round = 0; round < test_amount(60, 60); round++) {
+    for (uint64_t round = 0; round < test_amount(60, 30); round++) {
         struct packing_block blocks[80];
         uint64_t offsets[2][80];
         struct ar_host host = {0};

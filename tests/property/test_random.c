@@ -61,7 +61,7 @@ static void one_policy(void **state)
     struct op_result result[3] = {{0}};
     struct op_script script;
     bool offline = policy_rig_has(name, AR_POLICY_OFFLINE); /* plans take longer */
-    size_t ops = number("OPS", test_amount(1000000, offline ? 10000 : 30000));
+    size_t ops = number("OPS", test_amount(1000000, offline ? 6000 : 20000));
     bool ran = false;
     /* Most of them on bump, where addresses touch and an error of one byte is visible; the rest, or
      * all for a policy that needs it, with virtual memory. */
