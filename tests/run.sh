@@ -8,7 +8,7 @@
 #  1. A program's cases are counted from cmocka's output; a script's from its lines `ok NAME`,
 #     `not ok NAME` and `skip NAME: reason`.
 #  2. One that crashes, hangs or shows no case at all counts as failed.
-#  3. TEST_JOBS run at a time (one more than there are processors, because some tests wait), each in a
+#  3. TEST_JOBS run at a time (two more than there are processors, because some tests wait), each in a
 #     session of its own, with an empty folder in TEST_TMP and the program under test in ALLOCRIG.
 #     TEST_VARIANT names the build.
 #  4. tests/weights has the processor seconds of the long tests. The longest start first, and a C
@@ -245,7 +245,7 @@ order() {
 
 rm -rf "$logs" .build/test-tmp
 mkdir -p "$logs"
-jobs=${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}
+jobs=${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 2) + 2))}
 # A python3 that is a script of pyenv or asdf asks for the version at each start, which takes longer than the start.
 python=$(command -v python3)
 if [ -n "$python" ] && [ "$(head -c 2 "$python")" = '#!' ]; then
