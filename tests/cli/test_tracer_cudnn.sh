@@ -1,6 +1,5 @@
 #!/bin/bash
 # The tracer's rules of what cuDNN takes, without cuDNN and without PyTorch: the table, the cards, the formulas.
-# shellcheck disable=SC2317 # functions are called by `check`
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -9,32 +8,26 @@ python=$(command -v python3)
 [ -n "$python" ] || { echo "skip tracer_cudnn: python3 is not installed" && exit 0; }
 export PYTHONDONTWRITEBYTECODE=1
 
-# sizes STATEMENTS: they see plans, sizes, a source of answers from the table, shape(...)
+mkdir "$TEST_TMP/cases"
+count=1000 # so that they sort
+# sizes NAME STATEMENTS: a case; they see plans, sizes, a source of answers from the table, shape(...)
 sizes() {
-    PYTHONPATH=workloads/record/tracer "$python" - >"$out" 2>"$err" <<EOF
-from allocrig_tracer import cudnn_plans as plans, cudnn_sizes as sizes
-source = plans.Source("NVIDIA H200", "9.0", use_library=False)
-def shape(operation, x, w, y, stride=1, padding=1, groups=1, dtype="bfloat16", last=False):
-    dims = len(x) - 2
-    return plans.Shape(operation, x, w, y, (stride,) * dims, (padding,) * dims, (1,) * dims, groups, dtype, last,
-                       False, True)
-layer = (64, 64, 56, 56), (64, 64, 3, 3), (64, 64, 56, 56)
-$1
-EOF
+    count=$((count + 1))
+    printf '%s\n' "$2" >"$TEST_TMP/cases/$count-$1"
 }
 
-check copies_of_a_layer_of_the_table sizes "
+sizes copies_of_a_layer_of_the_table "
 answer = source.ask(shape(plans.FORWARD, *layer))
 assert answer.first == sum(plans.operands(shape(plans.FORWARD, *layer))) and not answer.exact, answer"
-check channels_last_copies_nothing sizes "
+sizes channels_last_copies_nothing "
 assert source.ask(shape(plans.FORWARD, *layer, last=True)).first == 0"
-check a_shape_outside_the_table_is_unsure sizes "
+sizes a_shape_outside_the_table_is_unsure "
 answer = source.ask(shape(plans.FORWARD, (5, 33, 41, 17), (77, 33, 5, 5), (5, 77, 39, 15)))
 assert answer.low <= answer.first <= answer.high and answer.high > answer.low, answer"
-check a_search_takes_no_less sizes "
+sizes a_search_takes_no_less "
 s = shape(plans.FORWARD, *layer)
 assert source.ask(s, True).largest >= source.ask(s).first"
-check plans_that_follow_if_there_is_no_memory sizes "
+sizes plans_that_follow_if_there_is_no_memory "
 class Planner:
     def plans(self, *arguments):
         yield from ((1, 500, None), (2, 300, None), (3, 0, None), (4, 7, None))
@@ -43,11 +36,11 @@ class Planner:
 source.planner = Planner()
 answer = source.ask(shape(plans.FORWARD, *layer))
 assert (answer.first, answer.then) == (500, (300, 0)), answer"
-check a_card_by_its_capability sizes "
+sizes a_card_by_its_capability "
 cards = plans.Cards()
 assert cards.find('NVIDIA H200', '9.0')[0] == 'H200'
 assert cards.find('a card that is not listed', '8.0')[1] == '8.0'"
-check measured_sizes_of_recurrent_networks sizes "
+sizes measured_sizes_of_recurrent_networks "
 import gzip
 types = {'0': 'float32', '2': 'float16', '9': 'bfloat16'}
 right = count = 0
@@ -60,7 +53,7 @@ with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
             count += 1
             right += abs(got - int(c[17])) <= 0.01 * int(c[17])
 assert count > 1000 and right >= 0.98 * count, (right, count)"
-check measured_workspaces_of_packed_sequences sizes "
+sizes measured_workspaces_of_packed_sequences "
 import gzip
 types = {'0': 'float32', '2': 'float16', '9': 'bfloat16'}
 right = count = 0
@@ -75,7 +68,7 @@ with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
                 count += 1
                 right += abs(got - int(seen)) <= 512
 assert count > 700 and right >= 0.97 * count, (right, count)"
-check measured_parts_of_weight_gradients_and_bytes_of_leading_engines sizes "
+sizes measured_parts_of_weight_gradients_and_bytes_of_leading_engines "
 import gzip
 from allocrig_tracer import cudnn_division as division, cudnn_fitted as fitted
 types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}
@@ -105,7 +98,7 @@ assert [fitted.cheapest(n, 3, 13.5) for n in (27, 75, 81)] == [1, 2, 3] and divi
 assert fitted.linear('float32', 640, 33) == 19 and fitted.most('float32', 72, 33) == 18
 point = shape(11, (16, 160, 128, 128), (160, 160, 1, 1), (16, 160, 64, 64), 2, 0, dtype='float32')
 assert division.copied(point) == 209715216  # without the filters"
-check parts_and_flags_to_the_byte sizes "
+sizes parts_and_flags_to_the_byte "
 from allocrig_tracer import cudnn_division as division
 assert [division.nodes(n) for n in (1, 2, 3, 4, 7, 11, 13)] == [0, 1, 3, 3, 7, 12, 14]
 def knob(tile, m, n, workspace=0):
@@ -123,7 +116,7 @@ narrow = shape(10, (12, 512, 14, 14), (512, 8, 5, 5), (12, 512, 14, 14), padding
 assert taken(narrow, 0, knob(16, 2, 1, 1)) == 0  # four groups share a tile
 many = shape(10, (128, 128, 56, 56), (32, 128, 3, 3), (128, 32, 56, 56), dtype='float32', last=True)
 assert taken(many, 0, knob(16, 2, 1, 1)) == 131"
-check products_of_single_elements_as_a_card_listed_them sizes "
+sizes products_of_single_elements_as_a_card_listed_them "
 import gzip, itertools, os
 types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}
 right, count = [0, 0], [0, 0]
@@ -139,7 +132,7 @@ with gzip.open('results/published/h200/cudnn/held-191.tsv.gz', 'rt') as lines:
             count[divided] += 1
             right[divided] += source.products.sizes(s)[:1] == [int(size)]
 assert min(count) * every > 2000 and right[0] > 0.8 * count[0] and right[1] > 0.87 * count[1], (right, count)"
-check parts_between_measured_numbers_of_positions sizes "
+sizes parts_between_measured_numbers_of_positions "
 from allocrig_tracer import cudnn_products as products
 assert products.parts(4800, 66, 4) == 64 and products.parts(9600, 132, 4) == 127
 points = [(4992, 66, 256), (9984, 66, 256), (20480, 132, 256), (49152, 131, 976)]
@@ -147,23 +140,23 @@ assert products.between(points, 9984, 4) == (66, 256)
 assert products.between(points, 5184, 4) == (65, 256)  # 66 were asked for
 assert products.between([(8192, 6, 272), (18432, 14, 272)], 12544, 8) == (9, 272)  # a part for each 1290 or so
 assert products.between([(784, 0, 0), (1024, 16, 256)], 800, 4) == (0, 0)"
-check plans_of_products_that_follow_with_other_knobs sizes "
+sizes plans_of_products_that_follow_with_other_knobs "
 s = shape(plans.BACKWARD_WEIGHT, (64, 512, 14, 14), (1024, 512, 1, 1), (64, 1024, 14, 14), padding=0, dtype='float32')
 whole = 4 * 64 * 512 * 1024
 assert sorted(source.products.sizes(s)) == [whole, whole + 400, whole + 400], source.products.sizes(s)
 assert len(source.products.sizes(s._replace(channels_last=True))) == 2
 assert source.products_of(s._replace(allow_tf32=False)) == [] == source.products_of(s._replace(w=(1024, 512, 3, 3)))"
-check layers_that_were_not_measured sizes "
+sizes layers_that_were_not_measured "
 far = source.products.far
 assert far(('16', 128, 128, 2), 120, 120) < far(('16', 116, 116, 2), 120, 120)  # 116 values are not aligned
 assert far(('32', 128, 64, 2), 120, 64) < far(('32', 136, 64, 2), 120, 64)  # two tiles"
-check engines_between_the_plans_that_follow sizes "
+sizes engines_between_the_plans_that_follow "
 s = shape(plans.BACKWARD_WEIGHT, (8, 64, 28, 28), (128, 64, 3, 3), (8, 128, 28, 28), dtype='float32')
 from allocrig_tracer import cudnn_fitted as fitted
 assert plans.between(s, [9, 8, 7, 6, 5, 4, 3, 2, 0], 0) == [9, 8, 7, 6, 5, 4, fitted.winograd(s), 3, plans.fourier(s), 2, 0]
 assert plans.between(s, [9, 8], 0) == [9, 8]
 assert plans.between(s._replace(channels_last=True), [9, 0], 0) == [9, 0]"
-check an_engine_that_cudnn_leaves_out sizes "
+sizes an_engine_that_cudnn_leaves_out "
 class Planner:
     def plans(self, *arguments):
         yield from ((50, 7442448, None), (34, 0, None))
@@ -178,10 +171,40 @@ layer = shape(plans.BACKWARD_WEIGHT, (16, 128, 14, 14), (64, 128, 3, 3), (16, 64
 assert answer.first == 144 * (256 * 192 + 8192) and answer.then == (7442448, plans.fourier(layer), 0), answer
 assert first(14, last=True).first == first(14, dtype='bfloat16').first == 7442448
 assert source.ask(layer._replace(deterministic=True)).first == 7442448"
-check products_of_samples_lead_in_weight_gradients_of_1x1 sizes "
+sizes products_of_samples_lead_in_weight_gradients_of_1x1 "
 def gradient(n, c, k, side, dtype):
     s = shape(plans.BACKWARD_WEIGHT, (n, c, side, side), (k, c, 1, 1), (n, k, side, side), padding=0, dtype=dtype)
     return source.ask(s).first - 4 * n * c * k
 assert gradient(64, 512, 1024, 14, 'float32') in (0, 400) and gradient(64, 1280, 10, 14, 'bfloat16') in (0, 272)
 assert gradient(64, 1280, 320, 14, 'float32') not in (0, 400)
 assert gradient(10, 48, 3, 256, 'float16') not in (0, 272)  # large pictures: the first of cuDNN's list"
+
+# All of them in one process, which reads the tables once, each in a copy of it.
+PYTHONPATH=workloads/record/tracer "$python" - "$TEST_TMP"/cases/* <<'EOF'
+import os
+import sys
+import traceback
+from allocrig_tracer import cudnn_plans as plans, cudnn_sizes as sizes
+source = plans.Source("NVIDIA H200", "9.0", use_library=False)
+def shape(operation, x, w, y, stride=1, padding=1, groups=1, dtype="bfloat16", last=False):
+    dims = len(x) - 2
+    return plans.Shape(operation, x, w, y, (stride,) * dims, (padding,) * dims, (1,) * dims, groups, dtype, last,
+                       False, True)
+layer = (64, 64, 56, 56), (64, 64, 3, 3), (64, 64, 56, 56)
+failed = 0
+for path in sys.argv[1:]:
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            with open(path, encoding="utf-8") as case:
+                exec(case.read(), globals())
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    bad = os.waitpid(child, 0)[1] != 0
+    failed += bad
+    print("not ok" if bad else "ok", os.path.basename(path).split("-", 1)[1])
+sys.exit(failed != 0)
+EOF
