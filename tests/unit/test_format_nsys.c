@@ -57,6 +57,26 @@ TRACE_TEST(other_files_are_not_touched)
     assert_int_equal(trace_rig_files(rig), files);
 }
 
+/* Pages that hold no rows are refused in the words of SQLite, with what is there. */
+TRACE_TEST(damage_is_told)
+{
+    static const char malformed[] = ": database disk image is malformed";
+    struct trace_rig *rig = *state;
+    struct trace_source *source;
+    for (size_t page = 512; page <= 4096; page *= 8) {
+        char before[40], told[256];
+        size_t count;
+        snprintf(before, sizeof before, "PRAGMA page_size = %zu; ", page);
+        make_one(rig->path[0], before);
+        FREED char *bytes = trace_rig_read(rig->path[0], &count);
+        memset(bytes + page, 0xff, count - page); /* the first page has the names of few tables */
+        trace_rig_write(rig->path[1], bytes, count);
+        snprintf(told, sizeof told, "%s: %s%s", rig->path[1],
+                 page == 512 ? "its list of tables" : "ENUM_CUDA_MEM_KIND", malformed);
+        assert_says(trace_open(rig->path[1], &source, &test_error), AR_FORMAT, told);
+    }
+}
+
 /* An export that is truncated anywhere is refused or read, without a crash. */
 TRACE_TEST(cut_exports)
 {
