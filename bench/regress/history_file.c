@@ -423,7 +423,8 @@ static enum ar_status read_all(int file, const char *path, char **text, size_t *
     if (fstat(file, &about) != 0)
         return failed(path, "read", error);
     if (!S_ISREG(about.st_mode))
-        return ar_error_set(error, AR_IO, "%s: not a regular file, so no line can be added", path);
+        return ar_error_set(
+            error, AR_IO, "%s: a history is a regular file; write these lines to one first", path);
     size_t size = (size_t)about.st_size;
     *bytes = 0;
     *text = malloc(size + 1);

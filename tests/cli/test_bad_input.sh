@@ -182,7 +182,7 @@ cat "$tmp/in.txt" >"$tmp/pipe" &
 run inspect "$tmp/pipe"
 wait
 check a_pipe_is_announced grep -q 'pipe is a named pipe; it is read when a program writes to it' "$err"
-refuses history_of_a_pipe 2 'pipe: not a regular file, so no line can be added' history "$tmp/pipe"
+refuses history_of_a_pipe 2 'pipe: a history is a regular file; write these lines' history "$tmp/pipe"
 
 # A seed that no reader of JSON takes would make results that cannot be compared.
 refuses seed_beyond_json 2 'seed is 18446744073709551615; it must be between 0 and' run -d sim -p growth -w order_flip --seed 18446744073709551615
