@@ -7,7 +7,7 @@ static void expect(const char *events, enum replay_frees frees, const uint64_t (
                    size_t count, uint64_t peak_bytes, uint64_t peak_event)
 {
     CLOSED(close_trace) struct trace_source *source = tiny_trace(events);
-    const struct bound_options options = {.frees = frees};
+    const struct bound_options options = {.frees = frees, .card_bytes = 1000};
     CLOSED(bound_blocks_close) struct bound_blocks blocks;
     assert_ok(bound_blocks_open(&blocks, source, &options, &test_error));
     assert_int_equal(blocks.count, count);
@@ -32,6 +32,13 @@ TEST(blocks_live_until_their_free_is_completed)
 {
     static const uint64_t lives[][2] = {{0, 6}, {1, 9}, {5, 12}, {7, 11}};
     expect(EVENTS, REPLAY_RECORDED, lives, COUNT(lives), 1800, 5);
+}
+
+/* A probe that just fits on the card counts, one with a byte more does not. */
+TEST(probes_that_no_card_serves_do_not_count)
+{
+    static const uint64_t lives[][2] = {{0, 5}, {1, 2}};
+    expect("a,0,600 p,1,400 f,1 p,2,401 f,2 f,0", REPLAY_AT_ONCE, lives, COUNT(lives), 1000, 1);
 }
 
 /* Requests of one moment of another program are born at the event of the first, but not if a block
