@@ -1,10 +1,35 @@
 #include "allocators/base/status.h"
 
+#include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "allocators/base/utf8.h"
+
+static bool is_inside(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80; /* of a character of UTF-8 */
+}
+
+/* Of a text without room the middle is left out: the end says what is wrong and what to do, after
+ * a path or a word of any length. */
+static void fit(struct ar_error *error, const char *text)
+{
+    static const char gap[] = "...";
+    size_t length = strlen(text), room = sizeof error->text, head = length;
+    const char *tail = text + length;
+    if (length >= room) {
+        head = room / 2;
+        tail -= room - head - sizeof gap;
+        while (head > 0 && is_inside(text[head]))
+            head--;
+        while (is_inside(*tail))
+            tail++;
+    }
+    snprintf(error->text, room, "%.*s%s%s", (int)head, text, length >= room ? gap : "", tail);
+}
 
 /* Prints the sentence with all quoted input escaped, so that no byte of a file or an argument can
  * move the cursor of a terminal or begin a line of a log. */
@@ -13,9 +38,10 @@ static void print(struct ar_error *error, const char *format, va_list arguments)
 
 static void print(struct ar_error *error, const char *format, va_list arguments)
 {
-    char text[sizeof error->text];
+    char text[PATH_MAX + sizeof error->text], escaped[2 * sizeof text];
     vsnprintf(text, sizeof text, format, arguments);
-    ar_utf8_escape(text, error->text, sizeof error->text);
+    ar_utf8_escape(text, escaped, sizeof escaped);
+    fit(error, escaped);
 }
 
 enum ar_status ar_error_set(struct ar_error *error, enum ar_status status, const char *format, ...)
@@ -34,20 +60,14 @@ enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status status, co
 {
     if (error && status) {
         struct ar_error before;
-        struct ar_error after = *error;
+        char both[2 * sizeof error->text + 4];
         va_list arguments;
         va_start(arguments, format);
         print(&before, format, arguments);
         va_end(arguments);
-        after.text[sizeof after.text - 1] = '\0';
-        size_t used = strlen(before.text);
-        size_t room = sizeof error->text - used;
-        memcpy(error->text, before.text, used + 1);
-        if (room > 3) {
-            memcpy(error->text + used, ": ", 3);
-            memcpy(error->text + used + 2, after.text, room - 3);
-            error->text[sizeof error->text - 1] = '\0';
-        }
+        error->text[sizeof error->text - 1] = '\0';
+        snprintf(both, sizeof both, "%s: %s", before.text, error->text);
+        fit(error, both);
     }
     return status;
 }
