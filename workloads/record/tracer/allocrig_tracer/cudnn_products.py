@@ -31,8 +31,9 @@ def bits(dtype):
 
 
 def tree_of(s):
+    line = ["line"] if len(s.x) == 4 and s.x[2] == 1 < s.x[3] and not s.channels_last else []  # sequences: measured apart
     return "-".join(("product", {library.FORWARD: "forward", library.BACKWARD_INPUT: "input"}.get(s.operation, "weight"),
-                     "nhwc" if s.channels_last else "nchw", bits(s.dtype)))
+                     "nhwc" if s.channels_last else "nchw", bits(s.dtype), *line))
 
 
 def features(s):

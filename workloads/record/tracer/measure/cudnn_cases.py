@@ -255,6 +255,13 @@ def later_case(draw, kind, pairs, wide):
         v, s, d = draw.choice(((3, 1, 1), (3, 1, 1), (3, 2, 1), (3, 1, 2), (3, 1, 4), (3, 1, 8), (5, 1, 1), (5, 2, 1), (7, 1, 1), (7, 1, 3), (9, 1, 1), (11, 1, 1), (4, 2, 1), (8, 4, 1), (15, 1, 1), (10, 5, 1), (2, 2, 1), (1, 1, 1)))
         k, stride, dilation = (1, v), (1, s), (1, d)
         padding = (0, draw.choice((d * (v - 1) // 2, d * (v - 1) // 2, 0)))
+    elif kind == "sequences":  # filters of one element over sequences
+        c, o = (draw.choice((8, 16, 16, 24, 32)) * draw.randint(1, draw.choice((8, 32, 64))) for _ in "co")
+        o = draw.choice((o, o, c, 2 * c, 2 * c, 4 * c, max(1, c // 2), max(1, c // 4), draw.choice((1, 2, 3, 4, 10, 21))))
+        h, w = 1, max(4, int(2 ** draw.uniform(2, 16)))
+        w = w if draw.random() < .6 else draw.choice((32, 50, 64, 75, 100, 128, 150, 200, 250, 256, 400, 500, 512, 750, 1000, 1024, 1500, 2000, 2048, 3000, 4096, 8000, 16000))
+        n, layout = draw.choice((1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128)), "ccc"
+        operation = draw.choice((operation, library.BACKWARD_WEIGHT))
     elif kind == "volume":
         sides = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
         size = [draw.choice(sides)] * 3
@@ -303,7 +310,7 @@ def public_case(draw, kind, rows):
 
 
 PUBLIC = ("products", "depthwise", "sets", "public")
-LATER = ("heads", "bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "volume")
+LATER = ("heads", "bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "sequences", "volume")
 
 
 def grid_cases(draw, limit, kinds):

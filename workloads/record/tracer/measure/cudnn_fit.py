@@ -163,7 +163,7 @@ def fit_products(paths, out):
                     knob = int(size > (4 * s.x[0] * s.w[0] * s.w[1] if s.operation == plans.BACKWARD_WEIGHT else 0))
                 samples[products.tree_of(s)].append((products.features(s), knob))
     for name in sorted(samples):
-        fit_tree(name, products.FEATURES, samples[name], out)
+        fit_tree(name, products.FEATURES, samples[name], out, min_samples_leaf=5 if name.endswith("line") else 1)
 
 
 def check(source, path, most):
