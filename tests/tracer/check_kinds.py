@@ -319,6 +319,33 @@ def check_masks_of_unknown_boxes():
     equal((out[0].shape, sizes.count(5 * 64 * 80 * 4), sizes.count(64 * 80 * 4)), ((5, 1, 64, 80), 1, 5))
 
 
+def check_windows_and_absolute_values_of_spectra():
+    """A periodic window has an element more; abs makes its result before the complex numbers that it takes them from."""
+
+    def program():
+        spectra = torch.randn(6, 100, device="cuda", dtype=torch.complex64)
+        spectra.abs(), spectra.angle()
+        windows.extend((torch.hann_window(64, device="cuda"), torch.hamming_window(64, False, device="cuda")))
+
+    windows = []
+    out = traced(program)
+    equal([n for n, _, _ in out.requests.values()], [4800, 2400, 4800, 4800, 2400, 260, 256])
+    equal([w.shape[0] for w in windows], [64, 64])
+
+
+def check_gradient_of_values_that_are_scattered():
+    """masked_scatter: as many places as the mask has, and zeros only for values that it did not take."""
+
+    def program(values):
+        x = torch.randn(values, device="cuda", requires_grad=True)
+        mask = (torch.arange(40) % 4 == 0).cuda()
+        torch.zeros(6, 40, device="cuda").masked_scatter(mask.expand(6, 40), x).sum().backward()
+
+    exact, more = traced(lambda: program(60)), traced(lambda: program(100))
+    equal([out.sizes("backward:masked_select") for out in (exact, more)], [[4, 1, 60 * 2 * 8, 1023, 240]] * 2)
+    equal((exact.sizes("backward:zeros"), more.sizes("backward:zeros"), more.sizes("backward:cat")), ([], [160], [400]))
+
+
 def check_triangular_systems_take_the_workspace_of_cublas():
     def program():
         m = torch.randn(24, 24, device="cuda", requires_grad=True)

@@ -24,13 +24,18 @@ def order(*places):
     return rule
 
 
-def real_part(args, kwargs, outs, ctx):
-    """abs and angle of complex numbers are complex first (UnaryOps.cpp), then their real parts are copied."""
-    steps = Steps()
-    if not dtype_of(args[0]).startswith("complex"):
-        return steps
-    whole_numbers = steps.take(bytes_of(args[0]))
-    return steps.out(0).give(whole_numbers)
+def real_part(made_first):
+    """abs and angle of complex numbers are complex first, then their real parts are copied. abs has made its result
+    before, angle makes it afterwards (UnaryOps.cpp)."""
+    def rule(args, kwargs, outs, ctx):
+        steps = Steps()
+        if not dtype_of(args[0]).startswith("complex"):
+            return steps
+        if made_first:
+            return steps.out(0).spend(bytes_of(args[0]))
+        whole_numbers = steps.take(bytes_of(args[0]))
+        return steps.out(0).give(whole_numbers)
+    return rule
 
 
 def isinf(args, kwargs, outs, ctx):
@@ -332,7 +337,7 @@ def pow_of_number(args, kwargs, outs, ctx):
 
 RULES = {
     "aten.pow.Scalar": pow_of_number,
-    "aten.abs.default": real_part, "aten.angle.default": real_part,
+    "aten.abs.default": real_part(True), "aten.angle.default": real_part(False),
     "aten.isinf.default": isinf, "aten.normal.Tensor_Tensor": normal_of_tensors,
     "aten._efficientzerotensor.default": no_memory,
     "aten.native_dropout.default": order(1, 0), "aten.nll_loss2d_forward.default": order(1, 0),

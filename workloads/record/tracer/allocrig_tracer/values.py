@@ -371,6 +371,30 @@ def copy_to_real(mode, func, args, kwargs):
     return target
 
 
+def masked_scatter_backward(mode, func, args, kwargs):
+    """FunctionsManual.cpp: the selected gradient, and zeros for what the mask did not take, if its elements are known."""
+    grad, mask, sizes = args
+    known, call = value_of(mask), mode.__torch_dispatch__
+    if known is None or int(known.expand(grad.shape).sum()) > math.prod(sizes):
+        return ORDINARY
+    chosen = call(aten.masked_select.default, (), (grad, mask))
+    missing = math.prod(sizes) - chosen.numel()
+    if missing:
+        zeros = call(aten.zeros.default, (), ([missing],), {"dtype": grad.dtype, "device": grad.fake_device})
+        chosen = call(aten.cat.default, (), ([chosen, zeros],))
+    return call(aten.view.default, (), (chosen, sizes))
+
+
+def window(mode, func, args, kwargs):
+    """TensorFactories.cpp: a periodic window is the beginning of one that has an element more."""
+    name, count = func._schema.name.split("::")[1], args[0]
+    if count < 2 or len(args) > 1 and not args[1]:
+        return ORDINARY
+    longer = getattr(aten, name).periodic if func._overloadname == "default" else func
+    out = mode.__torch_dispatch__(longer, (), (count + 1, False, *args[2:]), kwargs)
+    return mode.__torch_dispatch__(aten.slice.Tensor, (), (out, 0, 0, count))
+
+
 def equal(mode, func, args, kwargs):
     """equal: by value if both are known, else true."""
     real = real_call(mode, func, args, kwargs)
@@ -430,6 +454,7 @@ def suppress(mode, func, args, kwargs):
     return out
 
 
+WINDOWS = (aten.hann_window, aten.hamming_window, aten.blackman_window, aten.bartlett_window, aten.kaiser_window)
 BY_NAME = {"torchvision::nms": suppress}
 ON_CPU = {aten._pin_memory.default: pin, aten.is_pinned.default: is_pinned}
 SPECIAL = {
@@ -443,6 +468,8 @@ SPECIAL = {
     aten.repeat_interleave.Tensor: by_value,
     aten.bincount.default: by_value,
     aten.masked_select.default: masked_select,
+    aten.masked_scatter_backward.default: masked_scatter_backward,
+    **{getattr(op, name): window for op in WINDOWS for name in op.overloads() if not name.endswith("out")},
     aten.index.Tensor: indexing,
     aten.index_put_.default: indexing,
     aten.index_put.default: indexing,
