@@ -68,6 +68,22 @@ with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
                 count += 1
                 right += abs(got - int(seen)) <= 512
 assert count > 700 and right >= 0.97 * count, (right, count)"
+sizes measured_plans_of_sequences "
+import gzip
+types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}
+right = count = 0
+with gzip.open('results/published/h200/cudnn/held-601.tsv.gz', 'rt') as lines:
+    next(lines)
+    for line in lines:
+        c = line.split()
+        if len(c) > 10 and c[9] == '1':
+            x, w, y = (tuple(int(v) for v in t.split('x')) for t in c[1:4])
+            engine, size, knobs = c[10].split(':')
+            cublaslt = engine in ('58', '62', '63') and len(knobs.split(',')) == 1
+            got = source.products_of(shape(int(c[0]), x, w, y, padding=0, dtype=types[c[7]]))[:1]
+            count += 1
+            right += got == ([int(size)] if cublaslt else [])
+assert count > 1500 and right >= 0.92 * count, (right, count)"
 sizes measured_parts_of_weight_gradients_and_bytes_of_leading_engines "
 import gzip
 from allocrig_tracer import cudnn_division as division, cudnn_fitted as fitted
