@@ -346,6 +346,17 @@ def check_gradient_of_values_that_are_scattered():
     equal((exact.sizes("backward:zeros"), more.sizes("backward:zeros"), more.sizes("backward:cat")), ([], [160], [400]))
 
 
+def check_gradients_of_indices_on_the_host():
+    """The linear index is made on the host and copied; then values, keys and places are sorted as always."""
+
+    def program():
+        x = torch.randn(27, 96, device="cuda", requires_grad=True)
+        y = x[torch.arange(14)[:, None] - torch.arange(14) + 13]
+        (y.transpose(0, 1) * 2).sum().backward()
+
+    equal(traced(program).sizes("backward:_index_put_impl_"), [1568, 75264, 1568, 1568, 1568, 1])
+
+
 def check_triangular_systems_take_the_workspace_of_cublas():
     def program():
         m = torch.randn(24, 24, device="cuda", requires_grad=True)

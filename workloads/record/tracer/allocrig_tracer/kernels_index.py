@@ -96,11 +96,13 @@ def check_range(steps, tensor, count, ctx):
         steps.give(value)
 
 
-def sorted_put(steps, tensor, indices, count, values, ctx, mask_places=None, unsafe=False):
+def sorted_put(steps, tensor, indices, count, values, ctx, mask_places=None, unsafe=False, on_host=False):
     """index_put_with_sort_kernel: the linear index, its sort with the positions. The places of a
-    mask are freed once the linear index is made."""
+    mask are freed once the linear index is made. Of indices on the host it is made there, and copied."""
     linear, places = None, [p for p, i in enumerate(indices) if i is not None]
-    for number in range(len(places)):
+    if on_host:
+        linear = steps.take(count * 8)
+    for number in range(0 if on_host else len(places)):
         if not unsafe:
             check_range(steps, None, count, ctx)
         first, second = steps.take(count * 8), steps.take(count * 8)
@@ -139,7 +141,8 @@ def index_put(outputs):
         sorts = accumulate or getattr(ctx, "deterministic_algorithms", False)
         if not found and not sorts:
             return steps.give(*same_striding(steps, indices), brought)
-        if len(found) > 1 or any(is_tensor(i) and not on_card(i) for i in indices):
+        on_host = [not on_card(i) for i in indices if is_tensor(i)]
+        if len(found) > 1 or any(on_host) and (found or not all(on_host)):
             return steps.unsure(0, 48 * sum(numel(i) for i in indices if is_tensor(i)))
         width, places = 1, None
         if found:
@@ -168,7 +171,7 @@ def index_put(outputs):
         else:
             expand = 0 if contiguous(values) else full
         unsafe = argument(args, kwargs, 4, "unsafe", False)  # as in backward: indices are not checked
-        sorted_put(steps, tensor, indices, count, expand, ctx, places, unsafe)
+        sorted_put(steps, tensor, indices, count, expand, ctx, places, unsafe, any(on_host))
         return steps.give(brought)
     return rule
 
