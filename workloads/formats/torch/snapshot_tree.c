@@ -60,12 +60,19 @@ static enum ar_status push(struct reading *self, uint64_t value, struct ar_error
                : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
 }
 
+/* The waiting values of an array or object; without any the stack may not be there. */
+static uint64_t *values_of(const struct reading *self, const struct open *open)
+{
+    return self->count > open->first ? self->stack + open->first : self->stack;
+}
+
 /* Gives the waiting values of the innermost array or object to the sink. */
 static enum ar_status flush(struct reading *self, struct ar_error *error)
 {
     const struct pickle_sink *sink = self->sink;
     struct open *open = &self->open[self->depth - 1];
     size_t count = self->count - open->first;
+    uint64_t *values = values_of(self, open);
     enum ar_status status = AR_OK;
     if (!open->made)
         status = open->is_object ? sink->make_dict(sink->argument, &open->index, error)
@@ -74,7 +81,7 @@ static enum ar_status flush(struct reading *self, struct ar_error *error)
     self->count = open->first;
     return status ? status
                   : pickle_fill(sink, open->is_object ? PICKLE_DICT : PICKLE_LIST, open->index,
-                                self->stack + open->first, count, error);
+                                values, count, error);
 }
 
 /* JSON has no tuples: an array of two integers is a pair, as the names of pools are. */
@@ -83,7 +90,7 @@ static enum ar_status close_one(struct reading *self, struct ar_error *error)
     const struct open *open = &self->open[self->depth - 1];
     uint64_t value;
     if (!open->is_object && !open->made &&
-        pickle_pair_of(self->stack + open->first, self->count - open->first, &value)) {
+        pickle_pair_of(values_of(self, open), self->count - open->first, &value)) {
         self->count = open->first;
     } else {
         AR_TRY(flush(self, error));
