@@ -8,13 +8,13 @@
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"
 #include "workloads/gen/gen.h"
+#include "workloads/io/fields.h"
 #include "workloads/learned/learned.h"
 
 static bool looks_like_path(const char *text)
 {
     static const char *const endings[] = {".gz", ".zst", ".csv", ".txt", ".bin", ".trace"};
     struct stat about;
-    size_t length = strlen(text);
     if (stat(text, &about) == 0 && (!S_ISDIR(about.st_mode) || !gen_find(text)))
         return true;
     size_t before_keys = strcspn(text, ":");
@@ -22,11 +22,9 @@ static bool looks_like_path(const char *text)
         return false;
     if (memchr(text, '/', before_keys))
         return true;
-    for (size_t i = 0; i < AR_COUNT(endings); i++) {
-        size_t ending = strlen(endings[i]);
-        if (length > ending && !strcmp(text + length - ending, endings[i]))
+    for (size_t i = 0; i < AR_COUNT(endings); i++)
+        if (field_ends_with(text, endings[i]))
             return true;
-    }
     return false;
 }
 

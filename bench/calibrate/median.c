@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "workloads/io/fields.h"
 
 struct merge {
     const struct calibration *from;
@@ -262,8 +263,7 @@ static void date_of(const char *source, char date[20])
 /* The file's name without folders, in characters that a line can contain. */
 static void file_of(const char *path, char *name, size_t room)
 {
-    const char *slash = strrchr(path, '/');
-    snprintf(name, room, "%s", slash ? slash + 1 : path);
+    snprintf(name, room, "%s", field_file_name(path));
     for (char *at = name; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 127)
             *at = '?';

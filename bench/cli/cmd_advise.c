@@ -14,6 +14,7 @@
 #include "sim/advise/fits.h"
 #include "sim/sim_device/profile.h"
 #include "workloads/formats/torch/sidecar.h"
+#include "workloads/io/fields.h"
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
 
@@ -327,8 +328,7 @@ struct named {
 
 static void parse_name(const char *path, struct named *out)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = field_file_name(path);
     const char *gpu = workload_gpu_of(path);
     size_t program = strcspn(name, ".:");
     const char *setting = name[program] == '.' ? name + program + 1 : "";

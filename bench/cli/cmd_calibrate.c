@@ -10,6 +10,7 @@
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
 #include "bench/suite/progress.h"
+#include "workloads/io/fields.h"
 
 struct arguments {
     const char *path, *device, *name;
@@ -74,8 +75,7 @@ static enum ar_status check_arguments(const struct arguments *self, struct ar_er
 static enum ar_status name_profile(const struct arguments *self, char *name, size_t name_bytes,
                                    struct ar_error *error)
 {
-    const char *last = strrchr(self->path, '/');
-    const char *from = self->name ? self->name : last ? last + 1 : self->path;
+    const char *from = self->name ? self->name : field_file_name(self->path);
     size_t length = strlen(from);
     const char *ending = strrchr(from, '.');
     if (!self->name && strcmp(from, "-") == 0)

@@ -12,6 +12,7 @@
 #include "bench/report/output_file.h"
 #include "bench/report/pages.h"
 #include "sim/sim_device/profile.h"
+#include "workloads/io/fields.h"
 
 #define SEEDS_MOST 10000 /* each is a run of the program */
 #define PATH_ROOM  (TRACED_PATH_ROOM + 32)
@@ -125,8 +126,7 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
         return ar_invalid(error, self->file ? "fits: give a trace or a command, not both"
                                             : "fits: no command is given; write fits -- python3 "
                                               "train.py, or name a trace");
-    size_t length = self->file ? strlen(self->file) : 0;
-    if (length > 3 && strcmp(self->file + length - 3, ".py") == 0)
+    if (self->file && field_ends_with(self->file, ".py"))
         return ar_invalid(error, "fits: %s is a program, not a trace; write fits -- python3 %s",
                           self->file, self->file);
     if (self->file && (self->vary.name[0] || self->seeds > 1 || program->seed || program->steps ||

@@ -21,6 +21,7 @@
 #include "sim/twin/twin.h"
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/gen/gen.h"
+#include "workloads/io/fields.h"
 #include "workloads/learned/learned.h"
 
 struct arguments {
@@ -414,8 +415,7 @@ static enum ar_status show_object(const char *name, struct ar_error *error)
 
 static bool names_object(const char *name)
 {
-    size_t length = strlen(name);
-    return strchr(name, '/') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
+    return strchr(name, '/') || field_ends_with(name, ".so");
 }
 
 static const char *policy_at(size_t index, const char **text)

@@ -12,6 +12,7 @@
 #include "bench/cli/cli.h"
 #include "bench/cli/program.h"
 #include "bench/report/sentence.h"
+#include "workloads/io/fields.h"
 #include "workloads/record/recording.h"
 #include "workloads/record/spool.h"
 
@@ -119,9 +120,8 @@ static enum ar_status write_trace(const char *folder, const struct arguments *se
                    : ar_error_set(error, AR_MISSING,
                                   "nothing was recorded: the program made no CUDA driver call "
                                   "that is recorded");
-    const char *name = self->command ? self->command[0] : "recording";
-    const char *slash = strrchr(name, '/');
-    AR_TRY(recording_make(&spools, slash ? slash + 1 : name, died, &source, &counts, error));
+    const char *name = self->command ? field_file_name(self->command[0]) : "recording";
+    AR_TRY(recording_make(&spools, name, died, &source, &counts, error));
     AR_TRY(trace_output_save(source, self->path, format, error));
     report(self->path, &counts, &spools);
     return AR_OK;

@@ -9,6 +9,7 @@
 #include "bench/cli/program.h"
 #include "bench/report/output_file.h"
 #include "bench/suite/twin_study.h"
+#include "workloads/io/fields.h"
 
 struct arguments {
     const char *path, *json, *series, *figure, *journal, *what_if;
@@ -51,9 +52,8 @@ static const struct cli_page page = {
 static enum ar_status check_figure(const char *path, struct ar_error *error)
 {
     static const char *const endings[] = {".svg", ".png", ".pdf"};
-    size_t length = strlen(path);
     for (size_t i = 0; i < 3; i++)
-        if (length > 4 && !strcmp(path + length - 4, endings[i]))
+        if (field_ends_with(path, endings[i]))
             return AR_OK;
     return ar_invalid(error, "twin: --figure %s: the name ends with .svg, .png or .pdf", path);
 }

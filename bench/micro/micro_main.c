@@ -13,6 +13,7 @@
 #include "bench/machine/environment.h"
 #include "bench/micro/grid.h"
 #include "bench/micro/micro.h"
+#include "workloads/io/fields.h"
 
 enum { MOST_TRACES = GRID_COLUMNS - 4 };
 
@@ -36,8 +37,7 @@ static bool read_trace(struct arguments *arguments, const char *path)
         return false;
     }
     /* "a/b/gpt2_train.default.csv.gz" is the column "gpt2_train". */
-    const char *slash = strrchr(path, '/');
-    snprintf(ops->name, sizeof ops->name, "%s", slash ? slash + 1 : path);
+    snprintf(ops->name, sizeof ops->name, "%s", field_file_name(path));
     ops->name[strcspn(ops->name, ".")] = '\0';
     arguments->trace_count++;
     return true;

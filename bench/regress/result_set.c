@@ -16,6 +16,7 @@
 #include "allocators/base/array.h"
 #include "bench/report/data_writer.h"
 #include "bench/report/result_writers.h"
+#include "workloads/io/fields.h"
 
 #define INSTRUCTIONS_SCHEMA "allocrig.instructions/1"
 
@@ -234,9 +235,7 @@ static enum ar_status read_file(struct result_set *self, const char *path, struc
 
 static int is_json(const struct dirent *entry)
 {
-    size_t length = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && length > 5 &&
-           strcmp(entry->d_name + length - 5, ".json") == 0;
+    return entry->d_name[0] != '.' && field_ends_with(entry->d_name, ".json");
 }
 
 static enum ar_status read_folder(struct result_set *self, const char *folder,

@@ -8,6 +8,7 @@
 
 #include "allocators/base/array.h"
 #include "bench/regress/change_table.h"
+#include "workloads/io/fields.h"
 
 struct work {
     struct verdicts *out;
@@ -59,12 +60,6 @@ static struct verdict_row row_of(const struct result_row *run, const char *figur
  * repetitions of a run. The messages name the first repetition and the first that differs from
  * it. */
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Names two places of one result set: "the results of OLD contradict each other: runs 1 and 3 of
  * b.json". */
 static void say_contradiction(struct verdict_row *row, bool in_old, const char *what,
@@ -75,11 +70,11 @@ static void say_contradiction(struct verdict_row *row, bool in_old, const char *
     if (file == other_file)
         snprintf(row->note, sizeof row->note,
                  "the results of %s contradict each other: %ss %zu and %zu of %.100s", set, what,
-                 number, other_number, base_of(file));
+                 number, other_number, field_file_name(file));
     else
         snprintf(row->note, sizeof row->note,
                  "the results of %s contradict each other: %s %zu of %.90s and %zu of %.90s", set,
-                 what, number, base_of(file), other_number, base_of(other_file));
+                 what, number, field_file_name(file), other_number, field_file_name(other_file));
 }
 
 static void say_runs(struct verdict_row *row, bool in_old, const struct result_run *run,

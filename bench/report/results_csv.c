@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/report/data_writer.h"
+#include "workloads/io/fields.h"
 
 /* ---- results.csv ---------------------------------------------------------------------------- */
 
@@ -173,9 +174,8 @@ void figure_series_rows(FILE *stream, const char *policy_spec, size_t replicates
 
 const char *figure_file_name(const char *name, char *text, size_t text_bytes)
 {
-    const char *slash = strrchr(name, '/');
     size_t used = 0;
-    for (const char *at = slash ? slash + 1 : name; *at && used + 1 < text_bytes; at++) {
+    for (const char *at = field_file_name(name); *at && used + 1 < text_bytes; at++) {
         bool plain = isalnum((unsigned char)*at) || *at == '.' || *at == '_' || *at == '-';
         text[used++] = plain ? *at : '-';
     }

@@ -13,6 +13,7 @@
 #include "allocators/base/utf8.h"
 #include "bench/report/sentence.h"
 #include "sim/replay/timing.h"
+#include "workloads/io/fields.h"
 
 static const struct {
     const char *name;
@@ -265,8 +266,7 @@ static bool lies_in(const char *file, const char *name, const char *folder)
 /* Whether a file of the folder would replace `file`. */
 static bool replaces(const char *folder, const char *data, const char *file)
 {
-    const char *slash = strrchr(file, '/');
-    const char *name = slash ? slash + 1 : file;
+    const char *name = field_file_name(file);
     bool own = false;
     bool own_data = strncmp(name, "series-", 7) == 0;
     for (size_t i = 0; i < AR_COUNT(in_folder); i++)
@@ -335,11 +335,9 @@ void result_folder_summary(struct result_folder *self, const struct results *res
 
 static bool is_among(const char *name, char *const *paths, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        const char *slash = paths[i] ? strrchr(paths[i], '/') : NULL;
-        if (slash && strcmp(slash + 1, name) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (paths[i] && strcmp(field_file_name(paths[i]), name) == 0)
             return true;
-    }
     return false;
 }
 
@@ -351,9 +349,8 @@ static void tidy(const struct result_folder *self, char *const *paths, size_t co
         return;
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        size_t length = strlen(entry->d_name);
-        bool series = strncmp(entry->d_name, "series-", 7) == 0 && length > 4 &&
-                      strcmp(entry->d_name + length - 4, ".csv") == 0;
+        bool series =
+            field_begins_with(entry->d_name, "series-") && field_ends_with(entry->d_name, ".csv");
         if ((series || strcmp(entry->d_name, "pairs.csv") == 0) &&
             !is_among(entry->d_name, paths, count))
             unlinkat(dirfd(entries), entry->d_name, 0);

@@ -9,6 +9,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/suite/ini.h"
+#include "workloads/io/fields.h"
 
 #define TENANT_PREFIX "tenant "
 #define ROUNDS_MOST   1000000
@@ -278,9 +279,8 @@ enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,
     static const char *const sections[] = {"machine", "run", "tenant *"};
     struct reading reading = {.suite = suite};
     *suite = (struct tenants_suite){.replicates = 1, .seed = 1};
-    const char *slash = strrchr(path, '/');
-    snprintf(suite->name, sizeof suite->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
-             slash ? slash + 1 : path);
+    const char *name = field_file_name(path);
+    snprintf(suite->name, sizeof suite->name, "%.*s", (int)strcspn(name, "."), name);
     AR_TRY(ini_read(path, sections, 3, take_line, &reading, error));
     return check(suite, path, error);
 }

@@ -14,6 +14,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
+#include "workloads/io/fields.h"
 
 #define COARSE 10 /* steps of the search at a time on the way down */
 
@@ -747,7 +748,7 @@ static enum ar_status study(struct twin_study *self, const struct scenario *text
 enum ar_status twin_study_run(const struct scenario *text, bool again, const char *journal,
                               struct twin_study *out, struct ar_error *error)
 {
-    const char *slash = strrchr(text->path, '/'), *name = slash ? slash + 1 : text->path;
+    const char *name = field_file_name(text->path);
     const bool fewer = again && text->cycles > TWIN_WHATIF_CYCLES;
     *out = (struct twin_study){
         .page = {.name = out->name,

@@ -106,6 +106,12 @@ bool field_ends_with(const char *text, const char *ending)
     return length >= size && strcmp(text + length - size, ending) == 0;
 }
 
+const char *field_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 void field_text(const char *text, char *out, size_t room)
 {
     size_t used = 0;

@@ -30,6 +30,8 @@ bool head_line(const char *head, size_t count, char *line, size_t room);
 
 bool field_begins_with(const char *text, const char *stem);
 bool field_ends_with(const char *text, const char *ending);
+/* The name of a file in its path, after the last slash. */
+const char *field_file_name(const char *path);
 
 /* 0 to 15, or 16 if the byte is no hexadecimal digit. */
 static inline unsigned field_hex_digit(char byte)

@@ -1,3 +1,4 @@
+#include "workloads/io/fields.h"
 #include "workloads/record/recording.h"
 
 #include <dirent.h>
@@ -11,12 +12,6 @@
 #include "allocators/base/array.h"
 
 #define PATH_ROOM 4096
-
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t length = strlen(name), size = strlen(ending);
-    return length > size && strcmp(name + length - size, ending) == 0;
-}
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -85,9 +80,9 @@ static enum ar_status read_folder(struct spools *spools, const char *folder, str
     while (!status && (entry = readdir(entries))) {
         char path[PATH_ROOM];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (ends_in(entry->d_name, SPOOL_WHY_END))
+        if (field_ends_with(entry->d_name, SPOOL_WHY_END))
             add_why(spools, path);
-        else if (ends_in(entry->d_name, SPOOL_FILE_END))
+        else if (field_ends_with(entry->d_name, SPOOL_FILE_END))
             status = add_file(spools, path, error);
     }
     closedir(entries);
@@ -230,7 +225,8 @@ void spools_remove(const char *folder)
     while (entries && (entry = readdir(entries))) {
         char path[PATH_ROOM];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (ends_in(entry->d_name, SPOOL_WHY_END) || ends_in(entry->d_name, SPOOL_FILE_END))
+        if (field_ends_with(entry->d_name, SPOOL_WHY_END) ||
+            field_ends_with(entry->d_name, SPOOL_FILE_END))
             (void)unlink(path);
     }
     if (entries)

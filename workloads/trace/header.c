@@ -8,6 +8,7 @@
 #include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
 #include "allocators/base/utf8.h"
+#include "workloads/io/fields.h"
 #include "workloads/trace/source.h"
 
 /* ---- names ---- */
@@ -32,8 +33,7 @@ void trace_name_from_path(const char *path, char *name, size_t room)
 {
     static const char *const endings[] = {".gz",  ".zst", ".csv",   ".txt",    ".bin", ".json",
                                           ".log", ".raw", ".trace", ".pickle", ".pkl", ".default"};
-    const char *slash = strrchr(path, '/');
-    const char *file = slash ? slash + 1 : path;
+    const char *file = field_file_name(path);
     size_t length = strlen(file);
     for (size_t i = 0; i < AR_COUNT(endings); i++) {
         size_t cut = strlen(endings[i]);

@@ -469,13 +469,11 @@ static enum ar_status reduce_frame(struct snapshot_tree *tree, uint64_t object,
     uint64_t dict = pickle_make(PICKLE_DICT, object), line = 0;
     const char *file = snapshot_text(tree, snapshot_get(tree, dict, SNAPSHOT_KEY_filename));
     const char *name = snapshot_text(tree, snapshot_get(tree, dict, SNAPSHOT_KEY_name));
-    const char *slash = strrchr(file, '/');
     char text[96];
     uint32_t tag = 0;
     (void)snapshot_number(tree, snapshot_get(tree, dict, SNAPSHOT_KEY_line), &line);
     if (line)
-        snprintf(text, sizeof text, "%.40s:%" PRIu64 ":%.32s", slash ? slash + 1 : file, line,
-                 name);
+        snprintf(text, sizeof text, "%.40s:%" PRIu64 ":%.32s", field_file_name(file), line, name);
     else
         snprintf(text, sizeof text, "%.90s", name);
     enum ar_status status = is_users_code(file) ? tag_of(tree, text, &tag, error) : AR_OK;

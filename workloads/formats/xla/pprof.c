@@ -375,8 +375,7 @@ static bool frame_text(const struct profile *p, uint64_t location, bool any, cha
     string_of(p, p->functions[function].name, name, sizeof name);
     if (!any && (strstr(file, "/jax/") || strstr(file, "/jaxlib/") || strstr(file, "<frozen")))
         return false;
-    const char *slash = strrchr(file, '/');
-    int length = snprintf(text, sizeof text, "%s:%" PRIu64 ":%s", slash ? slash + 1 : file,
+    int length = snprintf(text, sizeof text, "%s:%" PRIu64 ":%s", field_file_name(file),
                           p->frames[frame].line, name);
     field_word(text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1, ",=", out,
                room);
