@@ -1,116 +1,67 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "allocators/base/span.h"
-#include "allocators/base/most_tree.h"
 #include "allocators/base/array.h"
+#include "allocators/base/most_tree.h"
+#include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
-#include "allocators/heap.h"
+#include "allocators/base/span.h"
 #include "sim/sim_device/state.h"
 
-/* ---- pages ---------------------------------------------------------------------------------- */
-
-#define POOL_PAGE_BYTES (32 * AR_MIB)
-
-struct pool_pages {
-    uint64_t row_address;
-    uint32_t *needed_bytes; /* by page: used or pending; the owner frees it */
-    size_t room;            /* pages in the array */
-    uint64_t needed;        /* pages with used or pending bytes */
-};
-
-/* Makes space for pages up to the address `end`. False: no host memory. */
-static bool pool_pages_reserve(struct pool_pages *self, uint64_t end)
-{
-    uint64_t count = (end - self->row_address + POOL_PAGE_BYTES - 1) / POOL_PAGE_BYTES;
-    return !count || AR_ARRAY_REACH(self->needed_bytes, self->room, count - 1);
-}
-
-/* The part of a piece in the page at its `offset` in the row. */
-static uint32_t part_in_page(uint64_t offset, uint64_t end)
-{
-    uint64_t page_end = (offset / POOL_PAGE_BYTES + 1) * POOL_PAGE_BYTES;
-    return (uint32_t)((end < page_end ? end : page_end) - offset);
-}
-
-/* The number of pages that the piece needs and nothing else needs now. */
-static uint64_t pool_pages_missing(const struct pool_pages *self, const struct ar_span *piece)
-{
-    uint64_t first = (piece->address - self->row_address) / POOL_PAGE_BYTES;
-    uint64_t last = (piece->address + piece->bytes - 1 - self->row_address) / POOL_PAGE_BYTES;
-    uint64_t missing = 0;
-    for (uint64_t page = first; page <= last; page++)
-        missing += self->needed_bytes[page] == 0;
-    return missing;
-}
-
-static void pool_pages_need(struct pool_pages *self, const struct ar_span *piece)
-{
-    uint64_t end = piece->address + piece->bytes - self->row_address;
-    self->needed += pool_pages_missing(self, piece);
-    for (uint64_t at = piece->address - self->row_address; at < end;) {
-        uint32_t part = part_in_page(at, end);
-        self->needed_bytes[at / POOL_PAGE_BYTES] += part;
-        at += part;
-    }
-}
-
-/* The piece does not need its pages any more. */
-static void pool_pages_leave(struct pool_pages *self, const struct ar_span *piece)
-{
-    uint64_t end = piece->address + piece->bytes - self->row_address;
-    for (uint64_t at = piece->address - self->row_address; at < end;) {
-        uint32_t part = part_in_page(at, end);
-        uint32_t *bytes = &self->needed_bytes[at / POOL_PAGE_BYTES];
-        *bytes -= part;
-        self->needed -= *bytes == 0;
-        at += part;
-    }
-}
-
-/* ---- pool ----------------------------------------------------------------------------------- */
-
 /* A model of the driver's stream-ordered pool. The driver does not document how its pool works;
- * these rules are inferred from recordings of its reserved bytes (tests/golden/data/async). The
- * names of the ways of reuse are those of its documentation.
+ * these rules are inferred from recordings of addresses and reserved bytes (ASYNC.md). The names of
+ * the ways of reuse are those of its documentation.
  *
- * 1. The pool has a long row of addresses. Blocks are cut from it in steps of 512 bytes, best fit,
- *    lowest address among equals. The unused end of the row is the largest free block.
+ * 1. The pool has a long row of addresses. Blocks are cut from it in steps of 512 bytes. A search
+ *    takes the best fit, among equals the range that came to its list first; a rest, and a range
+ *    that has grown, come last. The unused end of the row is the largest free range.
  * 2. A freed block goes to the list of the stream that freed it and merges with its neighbours
- *    there. It is pending until the host knows that the stream's work before the free is done.
+ *    there. It is pending until the host learns, at a synchronisation, that the stream's work
+ *    before the free is done.
  * 3. An allocation uses the first of these that has a fit: the list of its own stream (stream
- *    order); all free memory, with the blocks of all streams that are done when the pool looks now
- *    (opportunistic); a free block in another stream's list that events order before this stream's
- *    work (event dependencies); the end of the row.
- * 4. Memory comes in pages of 32 MiB, which the pool can move to any of its addresses. A page is
- *    needed while a byte of it is used or pending. New pages are obtained only if more are needed
- *    than there are.
+ *    order); free ranges that are all backed; the list of another stream, in the order in which
+ *    streams first used the pool, if events order the free before this stream's work (event
+ *    dependencies), or if the pool finds that work done (opportunistic). Else all that is found
+ *    done becomes free, in each list the last free first, and the best fit of all free ranges is
+ *    taken.
+ * 4. Memory comes in pages of 32 MiB, which back the addresses of a page of the row, and which the
+ *    pool can move. A page is needed while a byte of it is used or pending. Pages that a block
+ *    lacks are taken from free ranges, highest address first, and then from the device.
  * 5. If the device, or the pool's maximum, allows no page: the best fit in another stream's list,
  *    and the stream waits for that stream's work (internal dependencies). Else the call is refused.
- * 6. When the host synchronises with a stream, the device or an event, pages that are not needed
- *    are released while more than the threshold is reserved. A trim does the same with its own
- *    bound.
- *
- * Free ranges are kept by the heap that policies use; a list of it holds free memory (0) or the
- * pending memory of a stream (its number + 1). */
+ * 6. When the host synchronises with a stream, the device or an event, and pending ranges become
+ *    free by that, pages that are not needed are released while more than the threshold is
+ *    reserved, those of the range that has been free longest first. A trim does the same with its
+ *    own bound; it finds nothing out. */
 
-#define UNIT_BYTES UINT64_C(512)
-#define ROW_LEAST  (UINT64_C(1) << 40)
-#define ROW_MOST   (UINT64_C(1) << 44)
-#define LIST_FREE  0u
-#define NO_PIECE   0u
-#define NO_LIST    AR_MOST_TREE_NONE
-#define FEW_LISTS  64u /* up to this number, lists are searched one by one */
+#define POOL_PAGE_BYTES (32 * AR_MIB)
+#define UNIT_BYTES      UINT64_C(512)
+#define ROW_LEAST       (UINT64_C(1) << 40)
+#define ROW_MOST        (UINT64_C(1) << 44)
+#define NO_PIECE        0u
+#define NO_LIST         AR_MOST_TREE_NONE
+#define FEW_LISTS       64u /* up to this number, lists are searched one by one */
 
-/* A pending range: its last free. Indexed by piece of the heap; record 0 is none. */
-struct pending {
-    struct ar_backing_ticket ticket;
-    uint64_t sequence, time_ns;
-    uint32_t older, newer; /* in the order of the frees in one list */
+/* Free ranges all of whose pages are there, and the others; then a list for each stream. */
+enum { LIST_BACKED, LIST_BARE, LIST_STREAMS };
+
+struct pool_page {
+    uint32_t needed_bytes; /* used or pending */
+    bool held;             /* there is memory behind it */
 };
 
-struct queue {
+/* What is known of a range that is not used. Indexed by piece of the row; record 0 is none. */
+struct piece {
+    uint32_t node; /* in the tree of its list; its `address` is the order in which ranges came */
+    struct ar_backing_ticket ticket; /* of its last free, while it is pending */
+    uint64_t sequence, time_ns;
+    uint32_t older, newer; /* in the order of the frees in one list; of all free ranges */
+};
+
+struct pool_list {
+    uint32_t root; /* by size, then by order */
     uint32_t oldest, newest;
+    uint32_t stream;
 };
 
 struct pool_block {
@@ -122,41 +73,326 @@ struct pool_block {
 struct sim_pool {
     struct sim_device *device;
     struct ar_backing_pool settings;
-    struct ar_backing row; /* the heap obtains the row of addresses from it */
-    struct ar_policy books;
     struct ar_host host;
-    struct heap heap;
     uint64_t row_address, row_bytes;
-    struct pending *pending;
-    size_t pending_room;
-    struct queue *queues; /* by list */
-    uint32_t queue_count;
+    struct ar_spans row;
+    uint32_t last; /* the end of the row */
+    struct piece *pieces;
+    size_t piece_room;
+    struct ar_range_pool nodes;
+    uint64_t order; /* ranges that ever came to a list */
+    struct pool_list *lists;
+    size_t list_room;
+    uint32_t list_count;
+    uint32_t *stream_lists; /* by stream; 0: none yet */
+    size_t stream_room;
     struct ar_most_tree largest; /* by list: its largest pending range; empty: few lists */
     struct ranges blocks;
-    struct pool_pages pages;
-    uint64_t held_pages;
+    struct pool_page *pages;
+    size_t page_room;
+    uint64_t needed_pages, held_pages;
     uint64_t used_bytes;
-    bool begun;   /* it has served a request */
-    bool settled; /* the pending frees are those that the last settling left */
+    bool begun; /* it has served a request */
 };
+
+static struct ar_span *piece_at(const struct sim_pool *self, uint32_t piece)
+{
+    return &self->row.at[piece];
+}
+
+static bool is_free(const struct ar_span *span)
+{
+    return !span->used && span->owner < LIST_STREAMS;
+}
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-static enum ar_status row_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
+static bool lists_reach(struct sim_pool *self, uint32_t count)
 {
-    const struct sim_pool *self =
-        (const struct sim_pool *)((char *)backing - offsetof(struct sim_pool, row));
-    (void)bytes;
-    *address = self->row_address;
-    return AR_OK;
+    if (!AR_ARRAY_REACH(self->lists, self->list_room, count - 1))
+        return false;
+    if (count <= FEW_LISTS)
+        return true;
+    bool is_new = !self->largest.room;
+    if (!ar_most_tree_reserve(&self->largest, &self->host, count))
+        return false;
+    for (uint32_t list = LIST_STREAMS; is_new && list < self->list_count; list++)
+        ar_most_tree_set(&self->largest, list,
+                         ar_range_tree_most(&self->nodes, self->lists[list].root));
+    return true;
 }
 
-static enum ar_status row_free(struct ar_backing *backing, uint64_t address)
+/* The list of a stream, which begins with its first use; 0: no host memory. */
+static uint32_t list_of(struct sim_pool *self, uint32_t stream)
 {
-    (void)backing;
-    (void)address;
-    return AR_OK;
+    if (stream < self->stream_room && self->stream_lists[stream])
+        return self->stream_lists[stream];
+    if (!AR_ARRAY_REACH(self->stream_lists, self->stream_room, stream) ||
+        !lists_reach(self, self->list_count + 1))
+        return 0;
+    self->lists[self->list_count].stream = stream;
+    return self->stream_lists[stream] = self->list_count++;
 }
+
+/* Makes space for everything that one call can add. */
+static bool reserve(struct sim_pool *self)
+{
+    return ar_spans_reserve(&self->row, &self->host, 2) &&
+           AR_ARRAY_REACH(self->pieces, self->piece_room, self->row.count - 1) &&
+           ar_range_pool_reserve(&self->nodes, 2);
+}
+
+/* Updates a list after a change. */
+static inline void list_changed(struct sim_pool *self, uint32_t list)
+{
+    if (self->largest.room && list >= LIST_STREAMS)
+        ar_most_tree_set(&self->largest, list,
+                         ar_range_tree_most(&self->nodes, self->lists[list].root));
+}
+
+/* A range comes to a list, as the last of those of its size. */
+static void list_put(struct sim_pool *self, uint32_t piece, uint32_t list)
+{
+    struct ar_span *span = piece_at(self, piece);
+    uint32_t node = ar_range_pool_take(&self->nodes);
+    self->nodes.nodes[node].address = ++self->order;
+    self->nodes.nodes[node].bytes = span->bytes;
+    self->nodes.nodes[node].extra = piece;
+    ar_range_tree_insert(&self->nodes, &self->lists[list].root, AR_RANGE_BY_SIZE, node);
+    self->pieces[piece].node = node;
+    span->used = 0;
+    span->owner = list;
+    list_changed(self, list);
+}
+
+static void list_remove(struct sim_pool *self, uint32_t piece)
+{
+    struct ar_span *span = piece_at(self, piece);
+    uint32_t node = self->pieces[piece].node;
+    ar_range_tree_remove(&self->nodes, &self->lists[span->owner].root, AR_RANGE_BY_SIZE, node);
+    ar_range_pool_give(&self->nodes, node);
+    span->used = 1;
+    list_changed(self, span->owner);
+}
+
+/* Moves a free range to the other of the two lists. It keeps its place among its equals. */
+static void list_move(struct sim_pool *self, uint32_t piece, uint32_t list)
+{
+    struct ar_span *span = piece_at(self, piece);
+    uint32_t node = self->pieces[piece].node;
+    ar_range_tree_remove(&self->nodes, &self->lists[span->owner].root, AR_RANGE_BY_SIZE, node);
+    ar_range_tree_insert(&self->nodes, &self->lists[list].root, AR_RANGE_BY_SIZE, node);
+    span->owner = list;
+}
+
+/* The best fit in a list, at or after the order `from`; NO_PIECE: none. */
+static uint32_t list_best(const struct sim_pool *self, uint32_t list, uint64_t bytes, uint64_t from)
+{
+    uint32_t node = ar_range_tree_best(&self->nodes, self->lists[list].root, bytes, from);
+    return node ? (uint32_t)self->nodes.nodes[node].extra : NO_PIECE;
+}
+
+/* ---- order in time -------------------------------------------------------------------------- */
+
+/* The pending ranges of a list stand in the order of their last frees; the free ranges of both
+ * lists in the order in which they became free, in the queue of LIST_BACKED. */
+static struct pool_list *queue_of(struct sim_pool *self, uint32_t list)
+{
+    return &self->lists[list == LIST_BARE ? LIST_BACKED : list];
+}
+
+static void queue_add(struct sim_pool *self, uint32_t piece, uint32_t list)
+{
+    struct pool_list *queue = queue_of(self, list);
+    struct piece *added = &self->pieces[piece];
+    added->older = queue->newest;
+    added->newer = NO_PIECE;
+    if (queue->newest)
+        self->pieces[queue->newest].newer = piece;
+    else
+        queue->oldest = piece;
+    queue->newest = piece;
+}
+
+static void queue_remove(struct sim_pool *self, uint32_t piece, uint32_t list)
+{
+    struct pool_list *queue = queue_of(self, list);
+    const struct piece *gone = &self->pieces[piece];
+    if (gone->older)
+        self->pieces[gone->older].newer = gone->newer;
+    else
+        queue->oldest = gone->newer;
+    if (gone->newer)
+        self->pieces[gone->newer].older = gone->older;
+    else
+        queue->newest = gone->older;
+}
+
+/* `rest` remains of the pending range `piece`, and keeps its place in the queue. */
+static void queue_replace(struct sim_pool *self, uint32_t piece, uint32_t rest, uint32_t list)
+{
+    struct pool_list *queue = queue_of(self, list);
+    struct piece *kept = &self->pieces[rest];
+    uint32_t node = kept->node;
+    *kept = self->pieces[piece];
+    kept->node = node;
+    if (kept->older)
+        self->pieces[kept->older].newer = rest;
+    else
+        queue->oldest = rest;
+    if (kept->newer)
+        self->pieces[kept->newer].older = rest;
+    else
+        queue->newest = rest;
+}
+
+static void free_put(struct sim_pool *self, uint32_t piece, uint32_t list)
+{
+    list_put(self, piece, list);
+    queue_add(self, piece, list);
+}
+
+static void free_remove(struct sim_pool *self, uint32_t piece)
+{
+    queue_remove(self, piece, piece_at(self, piece)->owner);
+    list_remove(self, piece);
+}
+
+static uint32_t join(struct sim_pool *self, uint32_t left, uint32_t right)
+{
+    piece_at(self, left)->bytes += piece_at(self, right)->bytes;
+    (void)ar_spans_join(&self->row, left, right);
+    if (self->last == right)
+        self->last = left;
+    return left;
+}
+
+/* Cuts a piece after `bytes`. The rest is in no list. */
+static uint32_t cut(struct sim_pool *self, uint32_t piece, uint64_t bytes)
+{
+    uint32_t rest = ar_spans_cut(&self->row, piece, bytes, 0);
+    piece_at(self, rest)->used = 1;
+    if (self->last == piece)
+        self->last = rest;
+    return rest;
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+static uint64_t page_of(const struct sim_pool *self, uint64_t address)
+{
+    return (address - self->row_address) / POOL_PAGE_BYTES;
+}
+
+static uint64_t last_page(const struct sim_pool *self, const struct ar_span *span)
+{
+    return page_of(self, span->address + span->bytes - 1);
+}
+
+/* Makes space for pages up to the end of a block. False: no host memory. */
+static bool pages_reserve(struct sim_pool *self, uint64_t address, uint64_t bytes)
+{
+    return AR_ARRAY_REACH(self->pages, self->page_room, page_of(self, address + bytes - 1));
+}
+
+/* Adds the bytes of a block to its pages, or takes them off. */
+static void pages_need(struct sim_pool *self, const struct ar_span *block, bool more)
+{
+    uint64_t end = block->address + block->bytes - self->row_address;
+    for (uint64_t at = block->address - self->row_address; at < end;) {
+        struct pool_page *page = &self->pages[at / POOL_PAGE_BYTES];
+        uint64_t page_end = (at / POOL_PAGE_BYTES + 1) * POOL_PAGE_BYTES;
+        uint32_t part = (uint32_t)((end < page_end ? end : page_end) - at);
+        self->needed_pages += more && page->needed_bytes == 0;
+        page->needed_bytes += more ? part : 0 - part;
+        self->needed_pages -= !more && page->needed_bytes == 0;
+        at += part;
+    }
+}
+
+static bool is_backed(const struct sim_pool *self, const struct ar_span *span)
+{
+    uint64_t last = last_page(self, span);
+    if (last >= self->page_room)
+        return false;
+    for (uint64_t page = page_of(self, span->address); page <= last; page++)
+        if (!self->pages[page].held)
+            return false;
+    return true;
+}
+
+/* The highest page below `below` that lies in a free range, is there and is not needed. False:
+ * none. */
+static bool spare_page(const struct sim_pool *self, const struct ar_span *span, uint64_t below,
+                       uint64_t *out)
+{
+    uint64_t end = page_of(self, span->address + span->bytes);
+    AR_LOWER(end, self->page_room);
+    AR_LOWER(end, below);
+    for (uint64_t page = end; page-- > page_of(self, span->address);) {
+        *out = page;
+        if (self->pages[page].held && !self->pages[page].needed_bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Takes up to `count` spare pages out of a free range. Returns how many. */
+static uint64_t pages_take(struct sim_pool *self, uint32_t piece, uint64_t count)
+{
+    uint64_t taken = 0;
+    for (uint64_t page = UINT64_MAX;
+         taken < count && spare_page(self, piece_at(self, piece), page, &page); taken++)
+        self->pages[page].held = false;
+    if (taken && piece_at(self, piece)->owner == LIST_BACKED)
+        list_move(self, piece, LIST_BARE);
+    return taken;
+}
+
+/* Rule 4: a block gets the pages that it lacks: `moved` from free ranges, and new ones. */
+static void pages_fill(struct sim_pool *self, const struct ar_span *block, uint64_t moved)
+{
+    for (uint32_t piece = self->last; piece && moved; piece = piece_at(self, piece)->previous)
+        if (is_free(piece_at(self, piece)))
+            moved -= pages_take(self, piece, moved);
+    for (uint64_t page = page_of(self, block->address); page <= last_page(self, block); page++)
+        self->pages[page].held = true;
+}
+
+static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
+{
+    struct sim_device *device = self->device;
+    uint64_t keep = keep_bytes / POOL_PAGE_BYTES;
+    AR_RAISE(keep, self->needed_pages);
+    if (self->held_pages <= keep)
+        return;
+    uint64_t back = self->held_pages - keep;
+    for (uint32_t piece = self->lists[LIST_BACKED].oldest; piece && back;
+         piece = self->pieces[piece].newer)
+        back -= pages_take(self, piece, back);
+    sim_ledger_release(&device->ledger, (self->held_pages - keep) * POOL_PAGE_BYTES,
+                       device->clock.now_ns);
+    self->held_pages = keep;
+    sim_show_memory(device);
+}
+
+/* Obtains `count` pages from the device. */
+static bool pages_get(struct sim_pool *self, uint64_t count)
+{
+    struct sim_device *device = self->device;
+    uint64_t bytes = count * POOL_PAGE_BYTES;
+    uint64_t most = self->settings.most_bytes;
+    if (bytes > sim_ledger_free(&device->ledger) ||
+        (most && (self->held_pages + count) * POOL_PAGE_BYTES > most))
+        return false;
+    sim_await_cleaning(device, bytes, SIM_COST_pool_grow);
+    sim_ledger_charge(&device->ledger, bytes);
+    self->held_pages += count;
+    sim_show_memory(device);
+    return true;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 /* The row of addresses: four times the device's memory, so that free ranges never fill it. */
 static enum ar_status row_open(struct sim_pool *self)
@@ -171,16 +407,11 @@ static enum ar_status row_open(struct sim_pool *self)
         device, self->row_address, self->row_address + self->row_bytes, self->row_bytes, false);
     AR_TRY_HOST(segment);
     segment->pool = true;
-    self->pages.row_address = self->row_address;
-    static const struct ar_backing_ops row_ops = {.segment_alloc = row_alloc,
-                                                  .segment_free = row_free};
-    self->row = (struct ar_backing){.ops = &row_ops};
-    const struct ar_policy_context context = {.backing = &self->row, .host = &self->host};
-    heap_open(&self->heap, &self->books, &context);
-    uint32_t piece;
-    AR_TRY(heap_reserve(&self->heap, 2, LIST_FREE));
-    AR_TRY(heap_grow(&self->heap, self->row_bytes, &piece));
-    (void)heap_give(&self->heap, piece, LIST_FREE);
+    ar_range_pool_open(&self->nodes, &self->host);
+    AR_TRY_HOST(lists_reach(self, LIST_STREAMS) && reserve(self));
+    self->list_count = LIST_STREAMS;
+    self->last = ar_spans_new(&self->row, self->row_address, self->row_bytes);
+    free_put(self, self->last, LIST_BARE);
     return AR_OK;
 }
 
@@ -211,85 +442,15 @@ void sim_pool_close(struct sim_pool *self)
         ranges_remove(&self->blocks, block);
         free(block);
     }
-    if (self->heap.host)
-        heap_close(&self->heap);
-    free(self->pending);
-    free(self->queues);
+    ar_spans_close(&self->row, &self->host);
+    if (self->nodes.host)
+        ar_range_pool_close(&self->nodes);
+    free(self->pieces);
+    free(self->lists);
+    free(self->stream_lists);
     ar_most_tree_close(&self->largest, &self->host);
-    free(self->pages.needed_bytes);
+    free(self->pages);
     free(self);
-}
-
-static const struct ar_span *piece_at(const struct sim_pool *self, uint32_t piece)
-{
-    return &self->heap.spans.at[piece];
-}
-
-/* Updates a list after a change, except the free one. */
-static inline void list_changed(struct sim_pool *self, uint32_t list)
-{
-    if (self->largest.room)
-        ar_most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
-}
-
-/* The state of each list of the heap. */
-static bool lists_cover(struct sim_pool *self)
-{
-    uint32_t count = self->heap.list_room;
-    bool is_new = !self->largest.room;
-    struct queue *grown = realloc(self->queues, count * sizeof *grown);
-    if (!grown)
-        return false;
-    self->queues = grown;
-    if (count > FEW_LISTS && !ar_most_tree_reserve(&self->largest, &self->host, count))
-        return false;
-    for (; self->queue_count < count; self->queue_count++)
-        grown[self->queue_count] = (struct queue){NO_PIECE, NO_PIECE};
-    for (uint32_t list = 1; is_new && list < count; list++)
-        list_changed(self, list);
-    return true;
-}
-
-/* Makes space for everything that one call can add. */
-static bool reserve(struct sim_pool *self, uint32_t stream)
-{
-    if (heap_reserve(&self->heap, 2, stream + 1) != AR_OK)
-        return false;
-    if (self->heap.spans.count &&
-        !AR_ARRAY_REACH(self->pending, self->pending_room, self->heap.spans.count - 1))
-        return false;
-    return self->queue_count >= self->heap.list_room || lists_cover(self);
-}
-
-/* ---- pages ---------------------------------------------------------------------------------- */
-
-static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
-{
-    struct sim_device *device = self->device;
-    uint64_t keep = keep_bytes / POOL_PAGE_BYTES;
-    AR_RAISE(keep, self->pages.needed);
-    if (self->held_pages <= keep)
-        return;
-    sim_ledger_release(&device->ledger, (self->held_pages - keep) * POOL_PAGE_BYTES,
-                       device->clock.now_ns);
-    self->held_pages = keep;
-    sim_show_memory(device);
-}
-
-/* Obtains `count` pages from the device. */
-static bool pages_get(struct sim_pool *self, uint64_t count)
-{
-    struct sim_device *device = self->device;
-    uint64_t bytes = count * POOL_PAGE_BYTES;
-    uint64_t most = self->settings.most_bytes;
-    if (bytes > sim_ledger_free(&device->ledger) ||
-        (most && (self->held_pages + count) * POOL_PAGE_BYTES > most))
-        return false;
-    sim_await_cleaning(device, bytes, SIM_COST_pool_grow);
-    sim_ledger_charge(&device->ledger, bytes);
-    self->held_pages += count;
-    sim_show_memory(device);
-    return true;
 }
 
 /* ---- what is pending ------------------------------------------------------------------------ */
@@ -303,175 +464,227 @@ static uint32_t next_pending(const struct sim_pool *self, uint32_t list, uint32_
         list = ar_most_tree_next(&self->largest, list, bytes);
         return list == own ? ar_most_tree_next(&self->largest, list + 1, bytes) : list;
     }
-    for (; list < self->queue_count; list++)
-        if (self->queues[list].oldest && list != own)
+    for (; list < self->list_count; list++)
+        if (self->lists[list].oldest && list != own)
             return list;
     return NO_LIST;
 }
 
-static void pending_add(struct sim_pool *self, uint32_t piece, const struct pending *last_free)
+/* A pending range becomes free and merges with its neighbours. Where one of them lacks a page, so
+ * does the whole. */
+static void complete(struct sim_pool *self, uint32_t piece)
 {
-    struct queue *queue = &self->queues[piece_at(self, piece)->owner];
-    struct pending *added = &self->pending[piece];
-    self->settled = false;
-    *added = *last_free;
-    added->older = queue->newest;
-    added->newer = NO_PIECE;
-    if (queue->newest)
-        self->pending[queue->newest].newer = piece;
-    else
-        queue->oldest = piece;
-    queue->newest = piece;
+    queue_remove(self, piece, piece_at(self, piece)->owner);
+    list_remove(self, piece);
+    pages_need(self, piece_at(self, piece), false);
+    uint32_t list = LIST_BACKED;
+    uint32_t previous = piece_at(self, piece)->previous;
+    uint32_t next = piece_at(self, piece)->next;
+    if (next && is_free(piece_at(self, next))) {
+        list |= piece_at(self, next)->owner;
+        free_remove(self, next);
+        (void)join(self, piece, next);
+    }
+    if (previous && is_free(piece_at(self, previous))) {
+        list |= piece_at(self, previous)->owner;
+        free_remove(self, previous);
+        piece = join(self, previous, piece);
+    }
+    free_put(self, piece, list);
 }
 
-static void pending_remove(struct sim_pool *self, uint32_t piece, uint32_t list)
-{
-    struct queue *queue = &self->queues[list];
-    const struct pending *gone = &self->pending[piece];
-    self->settled = false;
-    if (gone->older)
-        self->pending[gone->older].newer = gone->newer;
-    else
-        queue->oldest = gone->newer;
-    if (gone->newer)
-        self->pending[gone->newer].older = gone->older;
-    else
-        queue->newest = gone->older;
-}
-
-/* `rest` remains of the pending range `piece`, and keeps its position in the queue. */
-static void pending_replace(struct sim_pool *self, uint32_t piece, uint32_t rest, uint32_t list)
-{
-    struct queue *queue = &self->queues[list];
-    struct pending *kept = &self->pending[rest];
-    *kept = self->pending[piece];
-    if (kept->older)
-        self->pending[kept->older].newer = rest;
-    else
-        queue->oldest = rest;
-    if (kept->newer)
-        self->pending[kept->newer].older = rest;
-    else
-        queue->newest = rest;
-}
-
-/* The oldest pending range of a list becomes free. */
-static void complete_oldest(struct sim_pool *self, uint32_t list)
-{
-    uint32_t piece = self->queues[list].oldest;
-    pending_remove(self, piece, list);
-    pool_pages_leave(&self->pages, piece_at(self, piece));
-    heap_remove(&self->heap, piece);
-    list_changed(self, list);
-    (void)heap_give(&self->heap, piece, LIST_FREE);
-}
-
-/* Frees the ranges of a list that are done: as far as the host knows, or, with `look`, as it finds
- * out now. The frees of a stream are done in order, so only the oldest needs a look. */
-static void complete_list(struct sim_pool *self, uint32_t list, bool look)
+static bool is_done(const struct sim_pool *self, uint32_t piece, bool look)
 {
     struct sim_clock *clock = &self->device->clock;
-    for (uint32_t oldest; (oldest = self->queues[list].oldest) != NO_PIECE;) {
-        const struct pending *pending = &self->pending[oldest];
-        bool done = look ? sim_clock_done(clock, pending->ticket)
-                         : sim_clock_known(clock, list - 1, pending->sequence);
-        if (!done)
-            break;
-        complete_oldest(self, list);
-    }
+    const struct piece *pending = &self->pieces[piece];
+    uint32_t stream = self->lists[piece_at(self, piece)->owner].stream;
+    return look ? sim_clock_done(clock, pending->ticket)
+                : sim_clock_known(clock, stream, pending->sequence);
 }
 
-static void complete_done(struct sim_pool *self, bool look)
+/* Frees the ranges of a list that are done, as far as the host knows, or, with `look`, as the pool
+ * finds out now: the last free first. The frees of a stream are done in order. */
+static bool complete_list(struct sim_pool *self, uint32_t list, bool look)
 {
-    for (uint32_t list = 0; (list = next_pending(self, list + 1, LIST_FREE, 1)) != NO_LIST;)
-        complete_list(self, list, look);
+    uint32_t done = NO_PIECE;
+    for (uint32_t piece = self->lists[list].oldest; piece && is_done(self, piece, look);
+         piece = self->pieces[piece].newer)
+        done = piece;
+    for (uint32_t piece = done; piece;) {
+        uint32_t older = self->pieces[piece].older;
+        complete(self, piece);
+        piece = older;
+    }
+    return done != NO_PIECE;
 }
 
-void sim_pool_settle(struct sim_device *device)
+static bool complete_done(struct sim_pool *self, bool look)
+{
+    bool any = false;
+    for (uint32_t list = LIST_STREAMS; (list = next_pending(self, list, NO_LIST, 1)) != NO_LIST;
+         list++)
+        any |= complete_list(self, list, look);
+    return any;
+}
+
+static bool complete_stream(struct sim_pool *self, uint32_t stream)
+{
+    uint32_t list = stream < self->stream_room ? self->stream_lists[stream] : 0;
+    return list && complete_list(self, list, false);
+}
+
+/* Rule 6. What a wait tells about other streams counts too. */
+void sim_pool_settle(struct sim_device *device, uint32_t stream)
 {
     struct sim_pool *self = device->pool;
     if (!self)
         return;
-    /* A program that waits for each of many streams in turn learns of one at a time. */
     struct sim_clock *clock = &self->device->clock;
-    if (!self->settled || clock->learned > 1)
-        complete_done(self, false);
-    else if (clock->learned == 1 && clock->learned_stream + 1 < self->queue_count)
-        complete_list(self, clock->learned_stream + 1, false);
-    self->settled = true;
+    bool any = false;
+    if (stream == SIM_ALL_STREAMS || clock->learned > 1)
+        any = complete_done(self, false);
+    else
+        any = complete_stream(self, stream);
+    if (clock->learned == 1)
+        any |= complete_stream(self, clock->learned_stream);
     clock->learned = 0;
-    if (self->settings.release_threshold_bytes != UINT64_MAX)
+    if (any && self->settings.release_threshold_bytes != UINT64_MAX)
         pages_give_back(self, self->settings.release_threshold_bytes);
 }
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
-/* Cuts a block from a pending range in `list`. Its pages stay needed. */
-static uint32_t cut_pending(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint32_t list)
+/* Cuts a block from a pending range. Its pages stay needed. */
+static uint32_t cut_pending(struct sim_pool *self, uint32_t piece, uint64_t bytes)
 {
-    heap_remove(&self->heap, piece);
+    uint32_t list = piece_at(self, piece)->owner;
+    list_remove(self, piece);
     if (piece_at(self, piece)->bytes == bytes) {
-        pending_remove(self, piece, list);
-    } else {
-        heap_split(&self->heap, piece, bytes, list);
-        pending_replace(self, piece, piece_at(self, piece)->next, list);
+        queue_remove(self, piece, list);
+        return piece;
     }
-    list_changed(self, list);
+    uint32_t rest = cut(self, piece, bytes);
+    list_put(self, rest, list);
+    queue_replace(self, piece, rest, list);
     return piece;
 }
 
-static uint32_t take_own(struct sim_pool *self, uint64_t bytes, uint32_t stream)
+static uint32_t take_own(struct sim_pool *self, uint64_t bytes, uint32_t list)
 {
-    uint32_t piece = heap_next(&self->heap, stream + 1, bytes, 0);
-    return piece ? cut_pending(self, piece, bytes, stream + 1) : NO_PIECE;
+    uint32_t piece = list_best(self, list, bytes, 0);
+    return piece ? cut_pending(self, piece, bytes) : NO_PIECE;
 }
 
-/* The best fit in the lists of other streams that events order before `stream`; of all if `any`. */
-static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t stream, bool any)
+/* Which ranges of other streams an allocation may use. */
+enum others { OTHERS_ORDERED, OTHERS_DONE, OTHERS_ALL };
+
+static bool may_use(struct sim_pool *self, uint32_t piece, uint32_t stream, enum others which)
 {
     const struct sim_clock *clock = &self->device->clock;
-    for (uint32_t list = 0; (list = next_pending(self, list + 1, stream + 1, bytes)) != NO_LIST;) {
-        uint32_t piece = heap_next(&self->heap, list, bytes, 0);
-        while (piece && !any &&
-               !sim_clock_ordered(clock, list - 1, self->pending[piece].sequence, stream))
-            piece = heap_next(&self->heap, list, piece_at(self, piece)->bytes,
-                              piece_at(self, piece)->address + 1);
+    if (which == OTHERS_ORDERED)
+        return sim_clock_ordered(clock, self->lists[piece_at(self, piece)->owner].stream,
+                                 self->pieces[piece].sequence, stream);
+    return which == OTHERS_ALL || is_done(self, piece, true);
+}
+
+/* The best fit in the first list of another stream that has one. */
+static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t own, enum others which)
+{
+    uint32_t stream = self->lists[own].stream;
+    for (uint32_t list = LIST_STREAMS; (list = next_pending(self, list, own, bytes)) != NO_LIST;
+         list++) {
+        uint32_t piece = list_best(self, list, bytes, 0);
+        while (piece && !may_use(self, piece, stream, which))
+            piece = list_best(self, list, piece_at(self, piece)->bytes,
+                              self->nodes.nodes[self->pieces[piece].node].address + 1);
         if (!piece)
             continue;
-        if (any)
-            sim_stream_stalls(self->device, sim_clock_order(&self->device->clock, list - 1,
-                                                            self->pending[piece].sequence,
-                                                            self->pending[piece].time_ns, stream));
-        return cut_pending(self, piece, bytes, list);
+        if (which == OTHERS_ALL)
+            sim_stream_stalls(self->device,
+                              sim_clock_order(&self->device->clock, self->lists[list].stream,
+                                              self->pieces[piece].sequence,
+                                              self->pieces[piece].time_ns, stream));
+        return cut_pending(self, piece, bytes);
     }
     return NO_PIECE;
 }
 
-/* Cuts a block from the free memory and obtains the pages for it. */
+/* Cuts a block from a free range, which is in no list any more. The rest is free. */
+static void cut_free(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint32_t list)
+{
+    if (piece_at(self, piece)->bytes > bytes)
+        free_put(self, cut(self, piece, bytes), list);
+    pages_need(self, piece_at(self, piece), true);
+}
+
+static uint32_t take_backed(struct sim_pool *self, uint64_t bytes)
+{
+    uint32_t piece = list_best(self, LIST_BACKED, bytes, 0);
+    if (!piece)
+        return NO_PIECE;
+    free_remove(self, piece);
+    cut_free(self, piece, bytes, LIST_BACKED);
+    return piece;
+}
+
+/* The best fit of all free ranges, whether pages are there or not. */
+static uint32_t best_free(const struct sim_pool *self, uint64_t bytes)
+{
+    uint32_t backed = list_best(self, LIST_BACKED, bytes, 0);
+    uint32_t bare = list_best(self, LIST_BARE, bytes, 0);
+    if (!backed || !bare)
+        return backed ? backed : bare;
+    uint64_t of_backed = piece_at(self, backed)->bytes;
+    uint64_t of_bare = piece_at(self, bare)->bytes;
+    if (of_backed != of_bare)
+        return of_backed < of_bare ? backed : bare;
+    const struct ar_range_node *nodes = self->nodes.nodes;
+    return nodes[self->pieces[backed].node].address < nodes[self->pieces[bare].node].address
+               ? backed
+               : bare;
+}
+
+/* The number of pages that a block needs and nothing else needs now, and those of them that are not
+ * there. */
+static void pages_count(const struct sim_pool *self, uint64_t address, uint64_t bytes,
+                        uint64_t *needed, uint64_t *missing)
+{
+    *needed = *missing = 0;
+    for (uint64_t page = page_of(self, address); page <= page_of(self, address + bytes - 1);
+         page++) {
+        *needed += self->pages[page].needed_bytes == 0;
+        *missing += !self->pages[page].held;
+    }
+}
+
+/* Cuts a block from the free ranges and gives it the pages that it lacks. */
 static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_bytes,
                           enum ar_status *status)
 {
-    uint32_t piece = heap_take(&self->heap, LIST_FREE, bytes);
+    uint32_t piece = best_free(self, bytes);
     *status = AR_REFUSED;
     if (!piece)
         return NO_PIECE;
-    if (piece_at(self, piece)->bytes > bytes)
-        heap_split(&self->heap, piece, bytes, LIST_FREE);
-    const struct ar_span *span = piece_at(self, piece);
-    if (!pool_pages_reserve(&self->pages, span->address + bytes)) {
+    uint64_t address = piece_at(self, piece)->address;
+    if (!pages_reserve(self, address, bytes)) {
         *status = AR_HOST_MEMORY;
-    } else {
-        uint64_t needed = self->pages.needed + pool_pages_missing(&self->pages, span);
-        uint64_t more = needed > self->held_pages ? needed - self->held_pages : 0;
-        if (!more || pages_get(self, more)) {
-            pool_pages_need(&self->pages, span);
-            *got_bytes = more * POOL_PAGE_BYTES;
-            *status = AR_OK;
-            return piece;
-        }
+        return NO_PIECE;
     }
-    (void)heap_give(&self->heap, piece, LIST_FREE);
-    return NO_PIECE;
+    uint64_t needed, missing;
+    pages_count(self, address, bytes, &needed, &missing);
+    needed += self->needed_pages;
+    uint64_t more = needed > self->held_pages ? needed - self->held_pages : 0;
+    if (more && !pages_get(self, more))
+        return NO_PIECE;
+    free_remove(self, piece);
+    cut_free(self, piece, bytes, LIST_BARE);
+    pages_fill(self, piece_at(self, piece), missing - more);
+    uint32_t rest = piece_at(self, piece)->next;
+    if (rest && is_free(piece_at(self, rest)) && is_backed(self, piece_at(self, rest)))
+        list_move(self, rest, LIST_BACKED);
+    *got_bytes = more * POOL_PAGE_BYTES;
+    *status = AR_OK;
+    return piece;
 }
 
 /* What happened during an allocation. */
@@ -481,24 +694,25 @@ struct met {
 };
 
 /* Rules 3 to 5. */
-static uint32_t take(struct sim_pool *self, uint64_t bytes, uint32_t stream, struct met *met,
+static uint32_t take(struct sim_pool *self, uint64_t bytes, uint32_t own, struct met *met,
                      enum ar_status *status)
 {
     *status = AR_OK;
-    uint32_t piece = take_own(self, bytes, stream);
+    uint32_t piece = take_own(self, bytes, own);
+    if (!piece)
+        piece = take_backed(self, bytes);
+    if (!piece && self->settings.follow_events)
+        piece = take_others(self, bytes, own, OTHERS_ORDERED);
+    if (!piece && self->settings.opportunistic)
+        piece = take_others(self, bytes, own, OTHERS_DONE);
     if (piece)
         return piece;
     if (self->settings.opportunistic)
-        complete_done(self, true);
-    met->others_pend = next_pending(self, 1, stream + 1, 1) != NO_LIST;
-    const struct ar_span *end = piece_at(self, heap_next(&self->heap, LIST_FREE, bytes, 0));
-    bool at_end = end->address + end->bytes == self->row_address + self->row_bytes;
-    if (at_end && self->settings.follow_events)
-        piece = take_others(self, bytes, stream, false);
-    if (!piece)
-        piece = take_free(self, bytes, &met->got_bytes, status);
+        (void)complete_done(self, true);
+    met->others_pend = next_pending(self, LIST_STREAMS, own, 1) != NO_LIST;
+    piece = take_free(self, bytes, &met->got_bytes, status);
     if (!piece && *status == AR_REFUSED && self->settings.internal) {
-        piece = take_others(self, bytes, stream, true);
+        piece = take_others(self, bytes, own, OTHERS_ALL);
         *status = piece ? AR_OK : AR_REFUSED;
     }
     return piece;
@@ -513,11 +727,13 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     AR_TRY(sim_check_complete(device));
     if (!device->pool)
         AR_TRY(sim_pool_open(backing, &as_the_driver));
+    enum ar_status status = AR_OK;
     struct sim_pool *self = device->pool;
     if (bytes == 0)
         return sim_misuse(device, "a stream-ordered allocation of no bytes");
     struct pool_block *block = calloc(1, sizeof *block);
-    if (!block || !reserve(self, stream)) {
+    uint32_t own = list_of(self, stream);
+    if (!block || !own || !reserve(self)) {
         free(block);
         return AR_HOST_MEMORY;
     }
@@ -525,8 +741,7 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     uint64_t rounded =
         bytes < self->row_bytes ? ar_size_round_up(bytes, UNIT_BYTES) : self->row_bytes;
     uint64_t ns = sim_cost_now(device, SIM_COST_pool_alloc, bytes);
-    enum ar_status status = AR_OK;
-    uint32_t piece = take(self, rounded, stream, &met, &status);
+    uint32_t piece = take(self, rounded, own, &met, &status);
     if (!piece) {
         free(block);
         return status == AR_REFUSED
@@ -555,23 +770,31 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
 /* ---- the other calls ------------------------------------------------------------------------ */
 
 /* Rule 2. */
-static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t stream)
+static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t list)
 {
     struct sim_clock *clock = &self->device->clock;
-    uint32_t list = stream + 1;
-    const struct ar_span *span = piece_at(self, piece);
-    const uint32_t neighbours[] = {span->previous, span->next};
-    for (int side = 0; side < 2; side++) {
-        const struct ar_span *neighbour = piece_at(self, neighbours[side]);
-        if (!neighbour->used && neighbour->owner == list)
-            pending_remove(self, neighbours[side], list);
+    uint32_t stream = self->lists[list].stream;
+    struct ar_span *neighbour = piece_at(self, piece_at(self, piece)->next);
+    if (!neighbour->used && neighbour->owner == list) {
+        uint32_t next = piece_at(self, piece)->next;
+        queue_remove(self, next, list);
+        list_remove(self, next);
+        (void)join(self, piece, next);
+    }
+    uint32_t previous = piece_at(self, piece)->previous;
+    neighbour = piece_at(self, previous);
+    if (!neighbour->used && neighbour->owner == list) {
+        queue_remove(self, previous, list);
+        list_remove(self, previous);
+        piece = join(self, previous, piece);
     }
     struct sim_moment here = sim_clock_here(clock, stream);
-    const struct pending last_free = {.ticket = sim_clock_fence(clock, stream),
-                                      .sequence = here.sequence,
-                                      .time_ns = here.time_ns};
-    pending_add(self, heap_give(&self->heap, piece, list), &last_free);
-    list_changed(self, list);
+    list_put(self, piece, list);
+    struct piece *freed = &self->pieces[piece];
+    freed->ticket = sim_clock_fence(clock, stream);
+    freed->sequence = here.sequence;
+    freed->time_ns = here.time_ns;
+    queue_add(self, piece, list);
 }
 
 enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint32_t stream)
@@ -585,12 +808,13 @@ enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint3
                           "a stream-ordered free of %" PRIu64 ", where no block of the pool "
                           "starts: it was freed before, or never allocated",
                           address);
-    AR_TRY_HOST(reserve(self, stream));
+    uint32_t list = list_of(self, stream);
+    AR_TRY_HOST(list && reserve(self));
     self->used_bytes -= block->requested_bytes;
     sim_charge(device, AR_DEVICE_CALL_pool_free, SIM_COST_pool_free, SIM_COST_pool_free,
                block->requested_bytes, block->requested_bytes);
     ranges_remove(&self->blocks, &block->range);
-    put_pending(self, block->piece, stream);
+    put_pending(self, block->piece, list);
     free(block);
     return AR_OK;
 }
@@ -602,7 +826,6 @@ enum ar_status sim_pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
     uint64_t ns = 0;
     if (self) {
         uint64_t before_pages = self->held_pages;
-        complete_done(self, true);
         pages_give_back(self, keep_bytes);
         uint64_t back_bytes = (before_pages - self->held_pages) * POOL_PAGE_BYTES;
         ns = back_bytes ? sim_cost_now(device, SIM_COST_pool_trim, back_bytes) : 0;

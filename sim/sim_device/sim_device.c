@@ -316,7 +316,7 @@ static void sim_sync(struct ar_device *device, uint32_t stream)
 {
     struct sim_device *self = sim_of(device);
     (void)sim_clock_sync(&self->clock, stream);
-    sim_pool_settle(self);
+    sim_pool_settle(self, stream);
 }
 
 static const char *sim_race_text(struct ar_device *device)
@@ -371,7 +371,7 @@ static void sim_wait(struct ar_backing *backing, struct ar_backing_ticket ticket
     self->waited_ns += sim_pass(self, asked_ns);
     self->waited_ns += sim_clock_wait(&self->clock, ticket);
     count(self, AR_DEVICE_CALL_event, 0, 0, false);
-    sim_pool_settle(self);
+    sim_pool_settle(self, ticket.stream);
 }
 
 /* The time of a fence of a stream about which the host knows all, if it is always the same. */
@@ -395,7 +395,7 @@ static enum ar_status copied(struct sim_device *self, uint64_t ns)
     self->waited_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
     self->waited_ns += sim_pass(self, self->launch_ns + ns);
     count(self, AR_DEVICE_CALL_event, 0, 0, false);
-    sim_pool_settle(self);
+    sim_pool_settle(self, SIM_ALL_STREAMS);
     return AR_OK;
 }
 

@@ -119,7 +119,7 @@ struct sim_pool;
 
 /* async_pool.c: the host has synchronised. Pending frees that are done become free, and memory
  * above the threshold is released to the device. Does nothing if the pool was never opened. */
-void sim_pool_settle(struct sim_device *device);
+void sim_pool_settle(struct sim_device *device, uint32_t stream);
 
 void sim_pool_close(struct sim_pool *self);
 

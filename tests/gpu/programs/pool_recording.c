@@ -191,7 +191,7 @@ static void open_gates(struct session *s)
 {
     for (int i = 0; i < MOST_STREAMS; i++)
         s->gates[i] = UINT32_MAX / 2;
-    NEED(cuCtxSynchronize);
+    need(call_cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
 static void do_line(struct session *s, const char *line)
@@ -211,7 +211,7 @@ static void do_line(struct session *s, const char *line)
         return;
     }
     if (kind == 's')
-        NEED(cuCtxSynchronize);
+        need(call_cuCtxSynchronize(), "cuCtxSynchronize");
     else if (kind == 'y')
         NEED(cuStreamSynchronize, s->streams[a % MOST_STREAMS]);
     else if (kind == 'q')
