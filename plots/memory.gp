@@ -3,7 +3,8 @@
 # differ) and physical bytes that the device charges (coloured). Below the names: the peak of physical
 # bytes, with the policy's mark at its first occurrence. All panels have one scale. A policy with more
 # than four times the peak of live bytes does not set the scale: its curve lies on the upper edge while
-# it is above, and the number is its peak.
+# it is above, and the number is its peak. A policy that did not finish has no numbers: its curves end
+# with a cross at the first request that failed.
 load 'plots/style.gp'
 
 # Whether the recording has times.
@@ -14,16 +15,20 @@ unit = peak_live >= 2 * GIB ? GIB : MIB
 unit_name = peak_live >= 2 * GIB ? 'GiB' : 'MiB'
 
 GROUPS = system(sprintf("awk -v x=%d -v wide=%d -f plots/same.awk '%s'", x, NARROW ? 30 : 34, IN))
-W = words(GROUPS) / 5
-head(w) = word(GROUPS, 5 * w - 4)
-names(w) = system(sprintf("echo '%s' | tr '~|;^' \" \\n,'\"", word(GROUPS, 5 * w - 3)))
-reserved(w) = word(GROUPS, 5 * w - 2) + 0.0
-physical(w) = word(GROUPS, 5 * w - 1) + 0.0
-peak_at(w) = word(GROUPS, 5 * w) + 0.0
+W = words(GROUPS) / 8
+field(w, n) = word(GROUPS, 8 * (w - 1) + n)
+head(w) = field(w, 1)
+names(w) = system(sprintf("echo '%s' | tr '~|;^' \" \\n,'\"", field(w, 2)))
+reserved(w) = field(w, 3) + 0.0
+physical(w) = field(w, 4) + 0.0
+peak_at(w) = field(w, 5) + 0.0
+failed(w) = field(w, 6) + 0.0 >= 0
+failed_at(w) = field(w, 6) + 0.0
+failed_bytes(w) = physical(w) > 0 ? field(w, 8) + 0.0 : field(w, 7) + 0.0
 # A device that charges nothing has no physical bytes: the peak is then that of the reserved bytes.
 peak(w) = physical(w) > 0 ? physical(w) : reserved(w)
 number(name) = (sum [i = 1:N] (word(POLICIES, i) eq name ? i : 0))
-lines_of(w) = int(system(sprintf("echo '%s' | tr '|' '\\n' | wc -l", word(GROUPS, 5 * w - 3))))
+lines_of(w) = int(system(sprintf("echo '%s' | tr '|' '\\n' | wc -l", field(w, 2)))) + (failed(w) ? 1 : 0)
 
 top = peak_live
 lines = 1
@@ -33,13 +38,14 @@ do for [w = 1:W] {
 }
 
 # If there are several replicates, the first is shown.
-replicates = int(system(sprintf("awk -F, 'NR == 2 { print $7 + 0 }' '%s'", IN)))
+replicates = int(system(sprintf("awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"draws\") c = i } NR == 2 { print c ? $c + 0 : 0 }' '%s'", IN)))
 FIRST = replicates > 1 ? sprintf('the first of %d replicates', replicates) : ''
 
 rest = key_add('live', GREY, 0, 1, 9)
 rest = key_add('reserved, by the policy''s own count', '#000000', 0, 2, 1)
 rest = key_add('physical: what the device charges', COLOUR[1], 0, 1, 1.8)
 rest = key_add('peak of physical (each policy''s mark)', COLOUR[1], POINT[1], 1, 0)
+if (sum [w = 1:W] failed(w)) { rest = key_add('did not finish: first failed request', '#444444', 2, 1, 0) }
 if (NARROW && FIRST ne '') { rest = key_add(FIRST, GREY, 0, 1, 0) } # where no title says it
 TITLE = 'memory of '.NAME.' over time'.(FIRST eq '' ? '' : ': '.FIRST)
 MOST_COLUMNS = 4
@@ -72,13 +78,15 @@ if (NARROW) {
 # A small number has two decimals, a large one none.
 short(value) = value < 10 ? sprintf('%.2f', value) : value < 1000 ? sprintf('%.1f', value) : sprintf('%.0f', value)
 inside(bytes) = (bytes < 1.03 * top ? bytes : 1.03 * top) / unit
+moment(at) = timed ? sprintf('%.4g s', at) : sprintf('event %.0f', at)
 # With an outline, because a peak narrower than a pixel would fade.
 set style fill solid border lc rgb GREY
 do for [w = 1:W] {
     eval panel(w)
     i = number(head(w))
-    set title sprintf("%s\n%s %s, %s × live%s", names(w), short(peak(w) / unit), unit_name, short(peak(w) / peak_live), \
-        peak(w) > 1.06 * top ? (NARROW ? ': above' : ': above the scale') : '') font (NARROW ? ',8' : ',10')
+    set title names(w)."\n".(failed(w) ? sprintf("did not finish: first failed\nrequest at %s", moment(failed_at(w))) \
+        : sprintf('%s %s, %s × live%s', short(peak(w) / unit), unit_name, short(peak(w) / peak_live), \
+            peak(w) > 1.06 * top ? (NARROW ? ': above' : ': above the scale') : '')) font (NARROW ? ',8' : ',10')
     if (lowest(w)) { set xlabel (timed ? 'time in the recording (s)' : 'event') } else { unset xlabel }
     set format x (NARROW && !lowest(w) ? '' : '% h')
     if (NARROW && !timed && step >= 1000 && lowest(w)) {
@@ -89,7 +97,8 @@ do for [w = 1:W] {
     plot area(head(w), 4) using 1:($2 / unit) with filledcurves closed lc rgb GREY lw 1 notitle, \
          thin(head(w), 5) using x:(inside($5)) with steps lw 1 dt 2 lc rgb '#000000' notitle, \
          thin(head(w), 6) using x:(inside($6)) with steps lw 1.8 lc rgb colour(i) notitle, \
-         '+' every ::::0 using (peak_at(w)):(physical(w) > 0 ? inside(physical(w)) : NaN) with points pt point(i) ps 1 lc rgb colour(i) notitle
+         '+' every ::::0 using (failed(w) ? failed_at(w) : peak_at(w)):(failed(w) ? inside(failed_bytes(w)) : physical(w) > 0 ? inside(physical(w)) : NaN) \
+            with points pt failed(w) ? 2 : point(i) ps failed(w) ? 1.2 : 1 lw failed(w) ? 2 : 1 lc rgb failed(w) ? '#444444' : colour(i) notitle
     unset label 1000
 }
 load 'plots/key.gp'

@@ -70,12 +70,20 @@ spread() {
         }' "$1"
 }
 
+# The sentence on policies of a series that did not finish.
+unfinished() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "passed") c = i }
+        NR > 1 && c && $c == "false" && !seen[$1]++ { names = names (names ? ", " : "") $1 }
+        END { gsub(/;/, ",", names); gsub(/\^/, "\047", names)
+            if (names) print " Did not finish: " names ". Their curves end with a cross at the first request that failed, and have no peak." }' "$1"
+}
+
 has_panel() { [[ " $panels " == *" $1 "* ]]; }
 # caption SCRIPT CSV NAME
 caption() {
     local of=${3#*-}
     case $1 in
-    memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The numbers above a panel are that peak and its ratio to the peak of live bytes. Policies with the same curves share a panel." ;;
+    memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The numbers above a panel are that peak and its ratio to the peak of live bytes. Policies with the same curves share a panel.$(unfinished "$2")" ;;
     addresses) echo "Addresses of $of over time. Each block is a rectangle, as wide as its life and as high as its bytes; segments are stacked." ;;
     slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps). Smaller costs than at the lower edge, and none, lie on it. A cross: the program did not finish (with replicates: at least one of them did not; the table has how many did)." ;;
     fragmentation)

@@ -36,6 +36,7 @@ struct replay_sample {
     uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
     uint64_t usable_bytes; /* see policy_free_watch; 0 if the unit is not known */
     uint64_t stranded_by_stream_bytes;
+    uint64_t failed_allocs; /* so far */
 };
 
 enum observer_policy_kind {

@@ -55,10 +55,11 @@ const char *openmetrics_name(const struct metric_info *info, char name[OPENMETRI
  * pairs for an interval). */
 void pairs_csv_write(FILE *stream, const struct results *results);
 
-/* series-<workload>.csv: policy,event,time_s,live_bytes,reserved_bytes,physical_bytes, and the
- * number of replicates if this is the first of several. */
+/* series-<workload>.csv: policy,event,time_s,live_bytes,reserved_bytes,physical_bytes,passed, and
+ * the number of replicates if this is the first of several. If `passed` is false, the last row of
+ * the policy is the event of the first failed request. */
 void figure_series_header(FILE *stream, size_t replicates);
-void figure_series_rows(FILE *stream, const char *policy_spec, size_t replicates,
+void figure_series_rows(FILE *stream, const struct run_record *record, size_t replicates,
                         const struct thin_series *series);
 
 /* The other files. slowdown.csv has a row for each point of the curve; the others have one for each

@@ -141,34 +141,35 @@ void pairs_csv_write(FILE *stream, const struct results *results)
 
 void figure_series_header(FILE *stream, size_t replicates)
 {
-    fprintf(stream, "policy,event,time_s,live_bytes,reserved_bytes,physical_bytes%s\n",
+    fprintf(stream, "policy,event,time_s,live_bytes,reserved_bytes,physical_bytes,passed%s\n",
             replicates > 1 ? ",draws" : "");
 }
 
 struct series_rows {
     struct csv_writer csv;
-    const char *policy_spec;
+    const struct run_record *record;
     size_t replicates;
 };
 
 static void series_row(void *argument, const struct replay_sample *sample)
 {
     struct series_rows *rows = argument;
-    csv_put_text(&rows->csv, rows->policy_spec);
+    csv_put_text(&rows->csv, rows->record->policy_spec);
     csv_put_integer(&rows->csv, sample->event);
     csv_put_real(&rows->csv, (double)sample->time_ns / 1e9);
     csv_put_integer(&rows->csv, sample->live_bytes);
     csv_put_integer(&rows->csv, sample->reserved_bytes);
     csv_put_integer(&rows->csv, sample->physical_bytes);
+    csv_put_plain(&rows->csv, truth(rows->record->passed));
     if (rows->replicates > 1)
         csv_put_integer(&rows->csv, rows->replicates);
     csv_end_row(&rows->csv);
 }
 
-void figure_series_rows(FILE *stream, const char *policy_spec, size_t replicates,
+void figure_series_rows(FILE *stream, const struct run_record *record, size_t replicates,
                         const struct thin_series *series)
 {
-    struct series_rows rows = {{.stream = stream}, policy_spec, replicates};
+    struct series_rows rows = {{.stream = stream}, record, replicates};
     thin_series_each(series, series_row, &rows);
 }
 

@@ -90,6 +90,8 @@ enum ar_status thin_series_add(void *argument, const struct replay_sample *sampl
     struct thin_series *self = argument;
     const struct thin_bucket one = {*sample, *sample, *sample};
     (void)error;
+    if (self->last.failed_allocs)
+        return AR_OK;
     if (self->width == 0) {
         self->width = 1;
         self->in_last = 1;

@@ -26,7 +26,8 @@ void series_csv_row(FILE *stream, const struct replay_sample *sample);
 /* A series reduced for a figure without losing its peaks. Adjacent samples share a bucket, which
  * keeps those with the fewest and the most live bytes and with the most physical bytes. When all
  * buckets are full, pairs are merged and buckets become twice as wide: at most 3 * 660 samples
- * remain, for a series of any length. */
+ * remain, for a series of any length. It ends with the first request that failed: after that the
+ * bytes are not those of the program. */
 #define THIN_BUCKETS 660u
 
 struct thin_bucket {

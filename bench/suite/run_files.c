@@ -428,8 +428,7 @@ static enum ar_status write_series(struct result_folder *self, const struct resu
             AR_TRY(open_in(self, file, &stream, error));
             figure_series_header(stream, group->policies->replicate_count);
         }
-        figure_series_rows(stream, results->runs[i].policy_spec, group->policies->replicate_count,
-                           series[i]);
+        figure_series_rows(stream, &results->runs[i], group->policies->replicate_count, series[i]);
     }
     return AR_OK;
 }

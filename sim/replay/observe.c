@@ -58,6 +58,7 @@ enum ar_status replay_sample_take(struct replay *run, const struct trace_event *
         .largest_free_block_bytes = state.largest_free_block_bytes,
         .usable_bytes = state.usable_bytes,
         .stranded_by_stream_bytes = state.stranded_by_stream_bytes,
+        .failed_allocs = run->failed_allocs,
     };
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         sample.servable_bytes[effort] = state.servable_bytes[effort];

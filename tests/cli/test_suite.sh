@@ -43,7 +43,7 @@ check slowdown_header [ "$(head -n 1 "$tmp/results/data/slowdown.csv")" = worklo
 check slowdown_points [ "$(wc -l <"$tmp/results/data/slowdown.csv")" = 5 ]
 check slowdown_leaves_null_out [ "$(grep -c ,null, "$tmp/results/data/slowdown.csv")" = 0 ]
 check slowdown_is_known_at_2 grep -qE '^tape_small,best-fit,2,1\.[0-9]+,true,0,0$' "$tmp/results/data/slowdown.csv"
-check series_header [ "$(head -n 1 "$tmp/results/data/series-tape_small.csv")" = policy,event,time_s,live_bytes,reserved_bytes,physical_bytes ]
+check series_header [ "$(head -n 1 "$tmp/results/data/series-tape_small.csv")" = policy,event,time_s,live_bytes,reserved_bytes,physical_bytes,passed ]
 check series_are_thin [ "$(grep -c '^best-fit,' "$tmp/results/data/series-tape_small.csv")" -le 2000 ]
 check series_have_many_points [ "$(grep -c '^best-fit,' "$tmp/results/data/series-tape_small.csv")" -gt 600 ]
 peak=$("$ALLOCRIG" run -d sim -p best-fit -w "$tape" --json - | sed -n 's/.*"peak_live_bytes": \([0-9]*\).*/\1/p')

@@ -155,6 +155,22 @@ TEST(thin_series_keep_their_peaks)
     }
 }
 
+/* What follows the first failed request is no part of the series. */
+TEST(a_thin_series_ends_with_the_first_failure)
+{
+    FREED struct thin_series *series = calloc(1, sizeof *series);
+    struct taken taken = {.least_live = UINT64_MAX};
+    assert_non_null(series);
+    for (uint64_t event = 0; event < 5000; event++) {
+        const struct replay_sample sample = {
+            .event = event, .physical_bytes = event, .failed_allocs = event / 3001};
+        assert_int_equal(thin_series_add(series, &sample, NULL), AR_OK);
+    }
+    thin_series_each(series, take, &taken);
+    assert_int_equal(taken.last, 3001);
+    assert_int_equal(taken.most_physical, 3001);
+}
+
 /* Of equal values the first stays. */
 TEST(a_thin_series_keeps_the_first_of_equal_peaks)
 {
