@@ -76,12 +76,41 @@ static void read_machine(char *text, size_t text_bytes)
     snprintf(text, text_bytes, "%s%s%s", vendor, vendor[0] && product[0] ? " " : "", product);
 }
 
+/* By name and not by prefix: results are published, and TF_VAR_* is where Terraform has passwords. */
 bool environment_is_allocator_variable(const char *variable)
 {
-    static const char *const prefixes[] = {"PYTORCH_", "TF_", "CUDA_", "XLA_"};
-    for (size_t i = 0; i < AR_COUNT(prefixes); i++)
-        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
-            return strchr(variable, '=') != NULL;
+    static const char *const names[] = {
+        "CUDA_DEVICE_MAX_CONNECTIONS",
+        "CUDA_DEVICE_ORDER",
+        "CUDA_LAUNCH_BLOCKING",
+        "CUDA_MODULE_LOADING",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+        "CUDA_VISIBLE_DEVICES",
+        "PYTORCH_ALLOC_CONF",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_HIP_ALLOC_CONF",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+        "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC",
+        "TF_DETERMINISTIC_ALLOCATOR",
+        "TF_DEVICE_MIN_SYS_MEMORY_IN_MB",
+        "TF_ENABLE_GPU_GARBAGE_COLLECTION",
+        "TF_FORCE_GPU_ALLOW_GROWTH",
+        "TF_FORCE_UNIFIED_MEMORY",
+        "TF_GPU_ALLOCATOR",
+        "TF_GPU_HOST_MEM_LIMIT_IN_MB",
+        "XLA_CLIENT_MEM_FRACTION",
+        "XLA_FLAGS",
+        "XLA_PYTHON_CLIENT_ALLOCATOR",
+        "XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB",
+        "XLA_PYTHON_CLIENT_MEM_FRACTION",
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+    };
+    const char *equals = strchr(variable, '=');
+    for (size_t i = 0; equals && i < AR_COUNT(names); i++)
+        if (strlen(names[i]) == (size_t)(equals - variable)
+            && strncmp(variable, names[i], strlen(names[i])) == 0)
+            return true;
     return false;
 }
 

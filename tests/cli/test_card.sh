@@ -45,13 +45,14 @@ refuses beyond_the_card 2 . run -d cuda:capacity=1TiB -p torch -w order_flip
 refuses no_such_ordinal 3 . run -d cuda:ordinal=99 -p torch -w order_flip
 if "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -shared -fPIC -o "$tmp/libnvidia-ml.so.1" tests/cli/nvml_stand_in.c; then
     for visible in '' 0 GPU-1; do
-        LD_LIBRARY_PATH=$tmp:$stand_in CUDA_VISIBLE_DEVICES=$visible PYTORCH_CUDA_ALLOC_CONF=a:b \
+        LD_LIBRARY_PATH=$tmp:$stand_in CUDA_VISIBLE_DEVICES=$visible PYTORCH_CUDA_ALLOC_CONF=a:b TF_VAR_password=hunter2 \
             "$ALLOCRIG" run -d cuda -p torch -w order_flip --reps 1 --json "$tmp/context.json" >"$out" 2>"$err"
         check "card_is_described_$visible" says '^Card: Stand-in, driver 580.1, CUDA 13.0; clock 1410 of at most 1980 MHz, 61 C, ? '
     done
     tr -s ' \n' ' ' <"$out" >"$tmp/one_line"
     check throttling_is_warned_of grep -q 'Warning: the card.s clocks were reduced (software power cap, hardware thermal slowdown)' "$tmp/one_line"
     check others_are_warned_of grep -q 'Warning: before the runs 2 other processes used 1.000 GiB of the card' "$tmp/one_line"
+    check other_variables_are_not eval '! grep -q hunter2 "$tmp/context.json"'
     check variables_are_kept grep -q '"PYTORCH_CUDA_ALLOC_CONF": "a:b"' "$tmp/context.json"
     check card_is_kept grep -q '"uuid": "GPU-1"' "$tmp/context.json"
     check unknown_is_null grep -q '"power_mw": null' "$tmp/context.json"
