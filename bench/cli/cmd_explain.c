@@ -148,9 +148,8 @@ static enum ar_status read_all(struct window *self, struct message *out, struct 
         if (is_at_limit(self)) {
             if (!bared && !incomplete)
                 return ar_invalid(error,
-                                  "%s: the first 64 MiB hold no out-of-memory message; write the "
-                                  "part with the message to a file",
-                                  self->path);
+                                  "the first 64 MiB hold no out-of-memory message; write the part "
+                                  "with the message to a file");
             break;
         }
         const size_t passed = WINDOW_BYTES / 2 - BEFORE_BYTES;
@@ -177,6 +176,12 @@ static enum ar_status message_file_read(const char *path, struct message *out, b
         return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
     enum ar_status status = read_all(&window, out, error);
     *more = !window.ended;
+    if (status == AR_INVALID && !window.bytes)
+        status = ar_invalid(error, "it is empty; a log has the message if it has the errors too: "
+                                   "COMMAND >LOG 2>&1");
+    if (status == AR_INVALID)
+        status =
+            ar_error_prefix(error, status, "%s", window.file == stdin ? "standard input" : path);
     if (window.file != stdin)
         fclose(window.file);
     free(window.text);

@@ -76,7 +76,7 @@ static void read_machine(char *text, size_t text_bytes)
     snprintf(text, text_bytes, "%s%s%s", vendor, vendor[0] && product[0] ? " " : "", product);
 }
 
-/* By name and not by prefix: results are published, and TF_VAR_* is where Terraform has passwords. */
+/* By name and not by prefix: results are published, and Terraform's passwords are in TF_VAR_*. */
 bool environment_is_allocator_variable(const char *variable)
 {
     static const char *const names[] = {
@@ -108,8 +108,8 @@ bool environment_is_allocator_variable(const char *variable)
     };
     const char *equals = strchr(variable, '=');
     for (size_t i = 0; equals && i < AR_COUNT(names); i++)
-        if (strlen(names[i]) == (size_t)(equals - variable)
-            && strncmp(variable, names[i], strlen(names[i])) == 0)
+        if (strlen(names[i]) == (size_t)(equals - variable) &&
+            strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
     return false;
 }

@@ -268,6 +268,18 @@ static void print_apart(const struct verdicts *verdicts, FILE *stream)
         }
 }
 
+/* What the two are, and whether they seem to be swapped. ISO 8601 sorts as text. */
+static void print_origins(const struct verdicts *verdicts, FILE *stream)
+{
+    const struct result_set *old = verdicts->old, *new = verdicts->new;
+    if (!old->time || !new->time)
+        return;
+    say(stream, "OLD: commit %.10s, %.40s; NEW: commit %.10s, %.40s.", old->commit, old->time,
+        new->commit, new->time);
+    if (strcmp(new->time, old->time) < 0)
+        say(stream, "NEW was measured before OLD: are the two swapped?");
+}
+
 enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
                             bool all, FILE *stream, enum table_form form, struct ar_error *error)
 {
@@ -283,6 +295,7 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
         figures[VERDICT_SAME], figures[VERDICT_BETTER], figures[VERDICT_WORSE], waived,
         figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->runs,
         verdicts->runs == 1 ? "" : "s", verdicts->counts, verdicts->counts == 1 ? "" : "s");
+    print_origins(verdicts, stream);
     print_effects(verdicts, stream);
     print_waivers(waivers, stream);
     print_missing(verdicts, stream);

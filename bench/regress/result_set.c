@@ -213,6 +213,10 @@ static enum ar_status read_file(struct result_set *self, const char *path, struc
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     if (!root && json_error_code(&why) == json_error_cannot_open_file)
         return ar_error_set(error, AR_IO, "%s: cannot be read", path);
+    if (!root && json_error_code(&why) == json_error_premature_end_of_input)
+        return ar_error_set(error, AR_FORMAT,
+                            "%s:%d: the file %s; what wrote or copied it did not finish", path,
+                            why.line, why.position ? "ends in the middle" : "is empty");
     if (!root)
         return ar_error_set(error, AR_FORMAT,
                             "%s:%d: not JSON: %s; name a file of `run --json`, or a folder of them",

@@ -107,6 +107,7 @@ struct verdict_row {
 };
 
 struct verdicts {
+    const struct result_set *old, *new; /* borrowed */
     struct verdict_row *rows;
     size_t count, room;
     size_t figures[VERDICT_COUNT];

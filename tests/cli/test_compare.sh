@@ -183,6 +183,15 @@ echo '{' >"$tmp/bad.json"
 refuses no_json 2 'bad.json:' compare "$tmp/old.json" "$tmp/bad.json"
 echo '{"schema": "x"}' >"$tmp/bad.json"
 refuses another_schema 2 'not a result: its schema is x' compare "$tmp/old.json" "$tmp/bad.json"
+: >"$tmp/empty.json"
+printf '{"schema": [' >"$tmp/cut.json"
+refuses an_empty_file 2 'empty.json:1: the file is empty; what wrote or copied it did not finish' compare "$tmp/old.json" "$tmp/empty.json"
+refuses a_cut_file 2 'cut.json:1: the file ends in the middle' compare "$tmp/old.json" "$tmp/cut.json"
+sed 's/"time": "20[0-9-]*/"time": "2020-01-01/' "$tmp/old.json" >"$tmp/before.json"
+run compare "$tmp/old.json" "$tmp/before.json"
+check swapped_sets_are_suspected says '^NEW was measured before OLD: are the two swapped\?$'
+run compare "$tmp/before.json" "$tmp/old.json"
+check sets_in_order_are_not eval '! grep -q swapped "$out"'
 refuses no_file 2 'cannot be read' compare "$tmp/old.json" "$tmp/none.json"
 refuses one_result_set 2 'name two result sets' compare "$tmp/old.json"
 finish

@@ -146,6 +146,10 @@ run explain --message "$tmp/log"
 check a_file_without_figures says '^cannot-be-told: '
 check the_driver_prints_no_sizes says 'The message has no sizes'
 
+: >"$tmp/empty.log"
+refuses an_empty_log 2 'empty.log: it is empty; a log has the message if it has the errors too' explain --message "$tmp/empty.log"
+echo 'all is well' >"$tmp/well.log"
+refuses a_log_without_one 2 'well.log: the text holds no out-of-memory message' explain --message "$tmp/well.log"
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
 refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"
 refuses no_figures 2 'not the size of the request' explain --message 'Tried to allocate some'
