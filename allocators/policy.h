@@ -9,6 +9,8 @@
 #ifndef ALLOCATORS_POLICY_H
 #define ALLOCATORS_POLICY_H
 
+#include <string.h>
+
 #include "allocators/backing.h"
 #include "allocators/base/host.h"
 #include "allocators/options.h"
@@ -365,7 +367,7 @@ static inline void ar_policy_room(const struct ar_policy *self, struct ar_policy
     if (self->ops->room)
         self->ops->room(self, out);
     else
-        *out = (struct ar_policy_room){0};
+        memset(out, 0, sizeof *out); /* the literal would be no C++ */
 }
 
 AR_API uint64_t ar_policy_servable(const struct ar_policy *self, enum ar_policy_effort effort);
