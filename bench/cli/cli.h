@@ -74,6 +74,11 @@ cli_take cli_suite_key, cli_suite_policy, cli_suite_workload, cli_suite_card;
 /* The row of --card, an alias of --device; the rest is what takes it. */
 #define CLI_CARD_ROW                                                                               \
     0, "card", "NAME", "a card of `list devices`, such as rtx4090: the same as -d sim:profile=NAME"
+/* The row of --capacity, the memory in question; the rest is what takes it. */
+#define CLI_CAPACITY_ROW                                                                           \
+    0, "capacity", "BYTES",                                                                        \
+        "what the process may have of the card, without its context of about 0.5 GiB; default: "   \
+        "that of --device, or the recorded limit or card"
 
 struct sim_profile;
 

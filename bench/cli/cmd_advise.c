@@ -59,10 +59,7 @@ static enum ar_status take_batches(void *arguments, const struct cli_option *opt
 
 static const struct cli_option options[] = {
     {CLI_HEADING("Options:")},
-    {0, "capacity", "BYTES",
-     "what the process may have of the card, without its context of about 0.5 GiB; default: that "
-     "of --device, or the recorded limit or card",
-     CLI_CALL(take_capacity)},
+    {CLI_CAPACITY_ROW, CLI_CALL(take_capacity)},
     {0, "limit", "BYTES", "the same, as a limit that the program sets itself",
      CLI_CALL(take_capacity)},
     {0, "batches", "A,B", "two traces have these batch sizes: find the largest batch",

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/report/output_file.h"
 #include "bench/report/pages.h"
@@ -15,6 +16,7 @@
 
 struct arguments {
     const char *message, *json;
+    uint64_t capacity_bytes; /* 0: that of the device, or the recorded one */
     struct suite suite;
 };
 
@@ -28,6 +30,7 @@ static const struct cli_option options[] = {
      "N: only GPU N of the trace",
      CLI_SUITE(cli_suite_key), .many = true},
     {CLI_CARD_ROW, CLI_SUITE(cli_suite_card)},
+    {CLI_CAPACITY_ROW, CLI_CARD(capacity_bytes)},
     {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},
     {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},
     {0, "seed", "N", "seed of policies that use random numbers", CLI_SUITE(cli_suite_key)},
@@ -40,7 +43,7 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_page page = {
-    .arguments = "TRACE [-p SPEC] [-d DEVICE] [options]\n--message TEXT",
+    .arguments = "TRACE [-p SPEC] [--capacity BYTES] [options]\n--message TEXT",
     .text =
         "Explains why the run of a trace under a policy ran out of memory, with the memory map\n"
         "at that moment and the changes that would have helped. With --message, or for a text or\n"
@@ -238,9 +241,33 @@ static enum ar_status explain_message(const char *argument, struct explain_outpu
     return AR_OK;
 }
 
-static enum ar_status explain_run_of(const struct plan *plan, const struct plan_run *run,
-                                     struct trace_source *source, const struct ar_spec *device,
-                                     struct explain_output *output, struct ar_error *error)
+/* The device of all runs: with the capacity that is asked for or recorded, and for a trace with
+ * segments where `advise` has them. */
+static enum ar_status find_device(const struct arguments *self, struct trace_source *source,
+                                  const struct ar_spec *device, struct recorded_card *card,
+                                  struct session_device *out, struct ar_error *error)
+{
+    const char *given = ar_spec_value(device, "capacity");
+    if (given && self->capacity_bytes)
+        return ar_invalid(error, "the capacity is given twice: give capacity= of the device or "
+                                 "--capacity");
+    AR_TRY(recorded_card_find(source, device, card, error));
+    if (given)
+        AR_TRY(ar_size_parse(given, &card->capacity_bytes, error));
+    if (self->capacity_bytes) {
+        card->source = RECORDED_CARD_ASKED;
+        card->capacity_bytes = self->capacity_bytes;
+    }
+    AR_TRY(session_device_as(out, device, card->profile, card->capacity_bytes, error));
+    if (strcmp(source->info.format, "generator") != 0)
+        session_device_as_driver(out);
+    return AR_OK;
+}
+
+static enum ar_status explain_run_of(const struct arguments *self, const struct plan *plan,
+                                     const struct plan_run *run, struct trace_source *source,
+                                     const struct ar_spec *device, struct explain_output *output,
+                                     struct ar_error *error)
 {
     struct trace_source *trace;
     AR_CLOSED(trace_close_at) struct trace_source *owned = NULL;
@@ -249,22 +276,26 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
     AR_CLOSED(session_device_end) struct session_device with = {0};
     struct experiment experiment = {
         .policy = &plan->policies[run->policy].spec,
-        .device = device,
+        .device = &with.spec,
         .source = source,
         .frees = run->frees,
         .host = plan->suite->host,
         .stop_on_failure = true,
         .seed = run->seed,
     };
-    AR_TRY(recorded_card_find(source, device, &card, error));
-    AR_TRY(session_device_as(&with, device, card.profile, card.capacity_bytes, error));
-    if (card.source != RECORDED_CARD_ASKED)
-        experiment.device = &with.spec;
+    AR_TRY(find_device(self, source, device, &card, &with, error));
     AR_TRY(session_trace(&experiment, false, &trace, &owned, error));
     experiment.source = trace;
     AR_TRY(explain_run(&experiment, plan_jobs(plan), &result, error));
-    const struct explain_page shown = {source->info.name, plan->policies[run->policy].text,
-                                       run->frees, &result, &card};
+    const char *addresses = ar_spec_value(&with.spec, "addresses");
+    const struct explain_page shown = {
+        .workload = source->info.name,
+        .policy = plan->policies[run->policy].text,
+        .frees = run->frees,
+        .result = &result,
+        .card = &card,
+        .as_driver = addresses && strcmp(addresses, "driver") == 0,
+    };
     if (!output->files.standard)
         AR_TRY(explain_page_print(stdout, &shown, error));
     if (output->file && !output->json.stream)
@@ -275,8 +306,8 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
 }
 
 /* Prints a page for each free mode of the trace. */
-static enum ar_status explain_trace(const struct plan *plan, struct explain_output *output,
-                                    struct ar_error *error)
+static enum ar_status explain_trace(const struct arguments *self, const struct plan *plan,
+                                    struct explain_output *output, struct ar_error *error)
 {
     for (size_t i = 0; i < plan->run_count; i++) {
         const struct plan_run *run = &plan->runs[i];
@@ -290,7 +321,7 @@ static enum ar_status explain_trace(const struct plan *plan, struct explain_outp
             return ar_invalid(error,
                               "explain needs a simulated device; write -d sim:capacity=.. or, for "
                               "a card, -d sim:profile=NAME (`list devices`)");
-        AR_TRY(explain_run_of(plan, run, source, &device, output, error));
+        AR_TRY(explain_run_of(self, plan, run, source, &device, output, error));
     }
     if (output->json.stream)
         explain_json_end(&output->json);
@@ -333,16 +364,18 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
             error, "explain: name one trace, explain TRACE (-p SPEC: with another policy than "
                    "the recorded one), or a message, explain --message TEXT");
     AR_TRY(plan_make(&plan, &self->suite, error));
-    return ar_error_prefix(error, explain_trace(&plan, output, error), "explain");
+    return ar_error_prefix(error, explain_trace(self, &plan, output, error), "explain");
 }
 
 /* Options of a run, which a message does not have. */
-static bool has_run_options(const struct suite *suite)
+static bool has_run_options(const struct arguments *self)
 {
+    const struct suite *suite = &self->suite;
     struct suite none;
     suite_init(&none);
-    return suite->devices.count || suite->gpu_given || suite->frees != none.frees ||
-           suite->host != none.host || suite->seed != none.seed || suite->jobs != none.jobs;
+    return self->capacity_bytes || suite->devices.count || suite->gpu_given ||
+           suite->frees != none.frees || suite->host != none.host || suite->seed != none.seed ||
+           suite->jobs != none.jobs;
 }
 
 static void close_output(struct explain_output *output)
@@ -356,9 +389,9 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
     if (self->message && (self->suite.workloads.count || self->suite.policies.count))
         return ar_invalid(error,
                           "explain: --message takes no trace and no policy; leave one of them out");
-    if (self->message && has_run_options(&self->suite))
-        return ar_invalid(error, "explain: --message replays nothing; leave --device, --frees, "
-                                 "--host, --seed and --jobs out");
+    if (self->message && has_run_options(self))
+        return ar_invalid(error, "explain: --message replays nothing; leave --device, --card, "
+                                 "--capacity, --frees, --host, --seed and --jobs out");
     if (!self->message && self->suite.workloads.count == 1 && !self->suite.policies.count)
         AR_TRY(ar_error_prefix(error, fill_in(self, error), "explain"));
     AR_TRY(output_set_add(&output.files, self->json, &output.file, error));

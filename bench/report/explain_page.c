@@ -383,6 +383,31 @@ static void print_kind(FILE *stream, const struct explain_result *result, bool o
         fprintf(stream, "  and %zu more\n", more);
 }
 
+/* The first setting that passes, and the capacity: details are at the end of the page. */
+static void print_brief(FILE *stream, const struct explain_result *result)
+{
+    char mib[32] = "", capacity[96] = "", setting[640] = "";
+    const struct explain_rerun *run = result->reruns; /* the framework's own are first */
+    const uint64_t bytes = result->more_capacity_bytes;
+    if (result->rerun_count && run->candidate.own) {
+        candidate_setting(&run->candidate, result->release, run->trial.setting, setting,
+                          sizeof setting);
+        if (!setting[0])
+            snprintf(setting, sizeof setting, "%s", run->candidate.spec);
+    }
+    if (bytes >= AR_GIB) /* other commands print MiB */
+        snprintf(mib, sizeof mib, " (%.1f MiB)", (double)bytes / (double)AR_MIB);
+    if (bytes)
+        snprintf(capacity, sizeof capacity, "%sfrom %s%s on",
+                 result->limit_bytes ? "without its limit " : "", AR_SIZE_UP(bytes), mib);
+    if (setting[0])
+        say(stream, "Passes with %s (%sbelow)%s%s.", setting,
+            strcmp(run->candidate.spec, "direct") == 0 ? "slow, " : "", bytes ? ", or " : "",
+            capacity);
+    else if (bytes)
+        say(stream, "Passes %s.", capacity);
+}
+
 static void print_helpers(FILE *stream, const struct explain_result *result)
 {
     char line[256], advice[1024];
@@ -393,7 +418,8 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
         fputc('\n', stream);
         say(stream, "%s", advice);
     }
-    print_kind(stream, result, true, "With the same capacity these settings pass:");
+    print_kind(stream, result, true,
+               "With the same capacity these settings pass (pairs only if neither half does):");
     print_kind(stream, result, false, "With the same capacity these other policies pass:");
     if (!result->rerun_count) {
         snprintf(line, sizeof line, "None of %zu settings and policies passes with this capacity.",
@@ -427,19 +453,24 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
                      "in the recording event %" PRIu64 " failed; here every request is",
                      page->card->event);
         say(stream,
-            "%s with %s, frees %s: %s served. `capacity` finds the least capacity that serves "
-            "them.",
-            page->workload, page->policy, replay_frees_name(page->frees), recorded);
+            "%s with %s, at %s, frees %s: %s served. `capacity` finds the least capacity that "
+            "serves them.",
+            page->workload, page->policy, AR_SIZE(result->capacity_bytes),
+            replay_frees_name(page->frees), recorded);
         card_sentence_print(stream, page->card, result->profile);
         return AR_OK;
     }
     print_request(stream, page);
+    print_brief(stream, result);
     card_sentence_print(stream, page->card, result->profile);
     card_costs_print(stream, result->costs_of);
     print_state(stream, result);
     print_ladder(stream, result);
     AR_TRY(print_pins(stream, result, error));
     print_helpers(stream, result);
+    if (page->as_driver && result->cause != REPLAY_CAUSE_DRIVER)
+        say(stream, "Segments lie where the driver of a card puts them, as in `advise`; in `run` "
+                    "and `capacity` they do with -d sim:addresses=driver.");
     return AR_OK;
 }
 

@@ -22,6 +22,7 @@ struct explain_page {
     enum replay_frees frees;
     const struct explain_result *result;
     const struct recorded_card *card;
+    bool as_driver; /* segments lie where the driver of a card puts them */
 };
 
 /* HOST_MEMORY. */

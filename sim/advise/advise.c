@@ -184,16 +184,6 @@ static enum ar_status name_device(struct advising *self, struct ar_error *error)
     return AR_OK;
 }
 
-/* Segments lie where the driver of a card puts them, because allocators break ties by address
- * (results/published/h200/addresses.md), unless the caller says where. There is room for one more
- * pair: session_device_as was called without a capacity. */
-static void place_as_driver(struct session_device *card)
-{
-    if (!ar_spec_value(&card->spec, "addresses") && !ar_spec_value(&card->spec, "ranges"))
-        card->pairs[card->link.pair_count++] =
-            (struct ar_spec_pair){.key = "addresses", .value = "driver"};
-}
-
 static enum ar_status set_up(struct advising *self, struct ar_error *error)
 {
     const struct advise_config *config = self->config;
@@ -202,7 +192,7 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
     struct ar_device_props props;
     AR_TRY(recorded_card_find(config->source, config->device, &out->card, error));
     AR_TRY(session_device_as(&self->card, config->device, out->card.profile, 0, error));
-    place_as_driver(&self->card);
+    session_device_as_driver(&self->card);
     AR_TRY(session_device_props(&self->card.spec, &props, error));
     out->capacity_bytes = capacity_of(self, props.capacity_bytes, &out->capacity_from);
     out->has_outside = self->prepared.has_outside;

@@ -181,11 +181,11 @@ enum ar_status session_device_as(struct session_device *out, const struct ar_spe
     return AR_OK;
 }
 
-void session_device_default(struct session_device *device, const char *key, const char *value)
+void session_device_as_driver(struct session_device *device)
 {
-    if (!ar_spec_value(&device->spec, key))
+    if (!ar_spec_value(&device->spec, "addresses") && !ar_spec_value(&device->spec, "ranges"))
         device->pairs[device->link.pair_count++] =
-            (struct ar_spec_pair){.key = key, .value = value};
+            (struct ar_spec_pair){.key = "addresses", .value = "driver"};
 }
 
 void session_device_end(struct session_device *device)

@@ -61,8 +61,9 @@ struct session_device {
 enum ar_status session_device_as(struct session_device *out, const struct ar_spec *device,
                                  const char *profile, uint64_t capacity_bytes,
                                  struct ar_error *error);
-/* Adds an option, once, if it is not given. */
-void session_device_default(struct session_device *device, const char *key, const char *value);
+/* Once: segments lie where the driver of a card puts them, because allocators break ties by address
+ * (results/published/h200/addresses.md), unless the spec says where. */
+void session_device_as_driver(struct session_device *device);
 void session_device_end(struct session_device *device);
 /* The properties of a device, which is opened for that and closed. */
 enum ar_status session_device_props(const struct ar_spec *spec, struct ar_device_props *props,

@@ -304,7 +304,6 @@ static void note_state(const struct session *session, const struct tracking *tra
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         out->servable_bytes[effort] = ar_policy_servable(policy, (enum ar_policy_effort)effort);
     ar_backing_memory(device->backing, &out->device_free_bytes, &total_bytes);
-    out->capacity_bytes = device->props.capacity_bytes;
     out->others_bytes = device->counters.others_bytes;
     out->outside_bytes = device->counters.outside_bytes;
     out->physical_bytes = device->counters.physical_bytes;
@@ -511,6 +510,7 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
                         error));
     const struct ar_device_props *props = &session.device->props;
     uint64_t card_bytes = props->total_bytes;
+    result->capacity_bytes = props->capacity_bytes;
     result->most_bytes = props->most_bytes ? props->most_bytes : props->capacity_bytes;
     memcpy(result->profile, session.device->props.profile, sizeof result->profile);
     memcpy(result->costs_of, session.device->props.costs_of, sizeof result->costs_of);

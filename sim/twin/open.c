@@ -147,9 +147,7 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
     run->total_bytes = limited ? capacity_bytes : UNLIMITED_BYTES;
     AR_TRY(session_device_as(&run->device, &run->device_spec, NULL, limited ? capacity_bytes : 0,
                              error));
-    /* Allocators break ties by address, so segments lie where the driver of a card puts them. */
-    if (!ar_spec_value(&run->device_spec, "ranges"))
-        session_device_default(&run->device, "addresses", "driver");
+    session_device_as_driver(&run->device);
     return AR_OK;
 }
 

@@ -69,9 +69,15 @@ check the_setting_is_given grep -q 'PYTORCH_CUDA_ALLOC_CONF=expandable_segments:
 check what_passes_has_its_time says ' torch:expandable_segments=true: peak [^,]*, 1 flush, slowdown 1\.0[0-9]+ '
 check no_cache_has_its_price says ' direct: peak [^,]*, 0 flushes, slowdown [2-9][0-9.]+ PYTORCH_NO_CUDA_MEMORY_CACHING=1 .*: slow where a program makes many requests; for debugging only\.'
 event=$(sed -n '1s/.*event \([0-9]*\),.*/\1/p' "$out")
-"$ALLOCRIG" run -p torch -w "$lora" -d sim:capacity=4100MiB --metrics none --json "$tmp/run.json" >/dev/null
+"$ALLOCRIG" run -p torch -w "$lora" -d sim:capacity=4100MiB,addresses=driver --metrics none --json "$tmp/run.json" >/dev/null
 check run_fails_at_the_same_event grep -q "\"first_failed_event\": $event," "$tmp/run.json"
 check moving_them_would_help says 'holds 1 live block of 680\.7 MiB: without it, the request would fit'
+# where segments lie, and at which capacity, is that of `advise`
+check a_setting_passes_in_the_third_sentence says '^Passes with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True .below., or from 4\.086 GiB .4184\.0 MiB. on\.'
+check a_setting_that_advise_refuses_is_none not says ' torch:large_segment_size_mb=256: '
+cp "$out" "$tmp/as_device"
+run explain "$lora" --capacity 4100MiB
+check a_capacity_is_as_one_of_the_device cmp "$out" "$tmp/as_device"
 printf '# allocrig-trace 1\na,0,41943040\na,1,20971520\na,2,41943040\nf,1\na,3,22020096\n' >"$tmp/never.trace"
 run explain "$tmp/never.trace" -p first-fit -d sim:capacity=100MiB
 check never_enough grep -q '^  never enough' "$out"
@@ -82,8 +88,10 @@ check beside_the_pool says 'requests 100\.0 MiB beside the pool and fails'
 check the_cache_is_in_the_way says "cache: the pool's cache stood in the way"
 check what_to_do_about_it says 'Release the cache before it ..torch\.cuda\.empty_cache....: that gives 610\.0 MiB .*Or limit the pool to 550\.0 MiB: .torch\.cuda\.set_per_process_memory_fraction.0\.846.. passes .* Or leave room'
 check safe_capacity_is_told says 'passes with a capacity of 710\.0 MiB and above'
+refuses two_capacities 2 'the capacity is given twice' explain "$lora" --capacity 4100MiB -d sim:capacity=4GiB
+refuses message_with_a_capacity 2 '--message replays nothing' explain --message "$message" --capacity 4GiB
 run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB --json "$tmp/passes.json"
-check the_setting_does_pass says 'every request was served'
+check the_setting_does_pass says 'at 4\.004 GiB, frees ordered: every request was served'
 "$ALLOCRIG" explain "$prefetch" -p torch -d sim:capacity=1GiB --jobs 1 >"$tmp/1"
 "$ALLOCRIG" explain "$prefetch" -p torch -d sim:capacity=1GiB --jobs 2 >"$tmp/2"
 check the_same_with_any_jobs cmp "$tmp/1" "$tmp/2"

@@ -38,8 +38,11 @@ TEST(the_state_as_json)
         struct capture capture;
         explain(policies[i], devices[i], events[i], &result);
         explain_json_begin(&json, capture_begin(&capture));
-        explain_json_run(&json,
-                         &(struct explain_page){"w", policies[i], REPLAY_ORDERED, &result, &card});
+        explain_json_run(&json, &(struct explain_page){.workload = "w",
+                                                       .policy = policies[i],
+                                                       .frees = REPLAY_ORDERED,
+                                                       .result = &result,
+                                                       .card = &card});
         explain_json_end(&json);
         FREED char *text = capture_end(&capture);
         json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
