@@ -69,7 +69,8 @@ struct answer {
     const struct plan_policy *policy;
     const struct plan_workload *workload;
     enum replay_frees frees;
-    uint64_t seed; /* of the replicate */
+    uint64_t seed;  /* of the replicate */
+    bool as_driver; /* segments lie where the driver of a card puts them */
     struct capacity_result result;
     char why[256]; /* the policy cannot start on the device, or refuses the workload; "": it can */
     enum ar_status refusal; /* UNSUPPORTED or FORMAT then */
@@ -195,19 +196,23 @@ static void print_cards(const struct answer *answers, size_t count)
 /* Why `advise` and `fits` may answer otherwise about a recording. */
 static void print_assumed(const struct answer *answers, size_t count)
 {
-    bool recorded = false, pending = false;
+    bool recorded = false, pending = false, rising = false;
     for (size_t i = 0; i < count; i++) {
         recorded |= answers[i].workload->info.recorder[0] != '\0';
         pending |= answers[i].frees == REPLAY_RECORDED;
+        rising |= !answers[i].as_driver;
     }
     if (recorded)
         say(stdout,
-            "Of a recording `advise` and `fits` may say less or more: they place segments as the "
-            "driver of a card does (here with -d sim:addresses=driver)%s, and try fewer "
+            "Of a recording `advise` and `fits` may say less or more: they %s%s%stry fewer "
             "capacities.",
-            pending ? ", let a request wait for blocks that other streams use (with frees recorded "
-                      "none waits here)"
-                    : "");
+            rising ? "place segments as the driver of a card does (here with -d "
+                     "sim:addresses=driver), "
+                   : "",
+            pending ? "let a request wait for blocks that other streams use (with frees recorded "
+                      "none waits here), "
+                    : "",
+            rising || pending ? "and " : "");
 }
 
 static enum ar_status print_table(const struct answer *answers, size_t count,
@@ -216,13 +221,16 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     struct table *table = table_of("#; policy<30; first pass|MiB; safe|MiB; safe|/ live; no "
                                    "flush|MiB; no retry|MiB; runs; gaps|MiB<");
     size_t begin = 0;
+    bool none = false;
     for (size_t i = 0; i < count; i++) {
+        const struct capacity_result *result = &answers[i].result;
+        none |= !answers[i].why[0] && !(result->first_pass_bytes && result->safe_bytes &&
+                                        result->no_flush_bytes && result->no_retry_bytes);
         if (i == 0 || answers[i].workload != answers[begin].workload ||
             answers[i].frees != answers[begin].frees) {
             begin = i;
             table_heading(table, "%s: live peak %s, frees %s", answers[i].workload->info.name,
-                          AR_SIZE(answers[i].result.live_peak_bytes),
-                          replay_frees_name(answers[i].frees));
+                          AR_SIZE(result->live_peak_bytes), replay_frees_name(answers[i].frees));
         }
         size_t rank = i - begin + 1;
         for (size_t j = i; j > begin && compare_answers(&answers[j - 1], &answers[i]) == 0; j--)
@@ -232,8 +240,9 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     AR_TRY(table_end(table, stdout, TABLE_TEXT, error));
     say(stdout,
         "First pass: the smallest capacity that passes. Safe: from here on all pass. No flush, no "
-        "retry: from here on no run flushes or retries. Runs: capacities that were tried. Gaps: "
-        "capacities above the first pass that fail.");
+        "retry: from here on no run flushes or retries.%s Runs: capacities that were tried. Gaps: "
+        "capacities above the first pass that fail.",
+        none ? " None: not up to the largest capacity that was tried." : "");
     print_cards(answers, count);
     print_assumed(answers, count);
     return AR_OK;
@@ -419,6 +428,16 @@ static enum ar_status report(const struct arguments *self, struct output_set *fi
     return output_set_commit(files, error);
 }
 
+static bool is_as_driver(const struct plan_run *run)
+{
+    AR_CLOSED(ar_spec_close) struct ar_spec device = {0};
+    struct ar_error ignored;
+    const char *addresses = ar_spec_parse(run->device_text, &device, &ignored)
+                                ? NULL
+                                : ar_spec_value(&device, "addresses");
+    return addresses && strcmp(addresses, "driver") == 0;
+}
+
 static enum ar_status find_all(struct arguments *self, struct plan *plan, struct ar_error *error)
 {
     AR_CLOSED(output_set_abandon) struct output_set files = {0};
@@ -437,7 +456,8 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
         *answer = (struct answer){.policy = &plan->policies[run->policy],
                                   .workload = &plan->workloads[run->workload],
                                   .frees = run->frees,
-                                  .seed = run->seed};
+                                  .seed = run->seed,
+                                  .as_driver = is_as_driver(run)};
         status = run_find_capacity(plan, run, &answer->result, &answer->refusal, answer->why,
                                    sizeof answer->why, error);
         count += !status;

@@ -84,6 +84,12 @@ run capacity "$graphs"
 cp "$out" "$tmp/alone"
 run capacity -p "torch:conf='expandable_segments:True'" -w "$graphs"
 check a_recording_alone cmp -s "$out" "$tmp/alone"
+check advise_places_segments_otherwise says 'may say less or more: they place segments .* and try fewer capacities\.'
+run capacity "$graphs" -d sim:addresses=driver
+check but_not_than_the_driver says 'may say less or more: they try fewer capacities\.'
+check all_have_capacities not says ' None: '
+run capacity -p growth:limit=8MiB -w order_flip
+check none_is_explained says ' None: not up to the largest capacity that was tried\.'
 refuses json_nowhere 2 "$tmp/no/x.json: cannot be written" capacity -p growth -w order_flip --json "$tmp/no/x.json"
 
 # A policy that cannot begin is a row with its reason.
