@@ -100,7 +100,10 @@ static void print_figures(FILE *stream, const struct message *message)
                     figure->derived ? ", computed" : "");
         else if (figure->known && (figure->bytes || !figure->derived))
             fprintf(stream, "  %-*s %12s%s\n", width, figure_name(message, i),
-                    size_of(message, i, text, sizeof text), figure->derived ? "  computed" : "");
+                    size_of(message, i, text, sizeof text),
+                    figure->derived               ? "  computed"
+                    : i == MESSAGE_FIGURE_PRIVATE ? "  counted as allocated"
+                                                  : "");
     }
     uint64_t together, missing = message_page_short_by(message, &together);
     if (missing)
