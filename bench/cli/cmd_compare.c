@@ -80,14 +80,16 @@ static enum ar_status tell(const struct arguments *self, const struct verdicts *
     for (size_t i = 0; i < verdicts->count; i++) {
         const struct verdict_row *other = &verdicts->rows[i];
         if (other->verdict == VERDICT_WORSE && !change_is_waived(other->waiver) &&
-            (!row || verdict_place(other) < verdict_place(row)))
+            (!row || verdict_is_worse(other, row)))
             row = other;
     }
+    char old[CHANGE_VALUE_ROOM], new[CHANGE_VALUE_ROOM];
     return ar_error_set(
         error, AR_NEGATIVE,
         "compare: %zu figure%s worse, first %s of %s with policy %s: %s before, %s now", worse,
-        worse == 1 ? " is" : "s are", row->figure, row->workload_name, row->policy, row->old,
-        row->new);
+        worse == 1 ? " is" : "s are", row->figure, row->workload_name, row->policy,
+        change_value_text(row->figure, row->old, old),
+        change_value_text(row->figure, row->new, new));
 }
 
 static enum ar_status compare(const struct arguments *self, const struct result_set *old,

@@ -4,6 +4,7 @@
 
 #include "allocators/options.h"
 #include "bench/cli/cli.h"
+#include "bench/regress/change_table.h"
 #include "bench/regress/history.h"
 #include "bench/report/output_file.h"
 
@@ -111,14 +112,15 @@ static enum ar_status tell(const struct arguments *self, const struct history_vi
     while (!history_counts(change))
         change++;
     const struct history_series *series = &judged->series[change->series];
-    char before[40];
-    char after[40];
+    char before[40], after[40];
+    char old[CHANGE_VALUE_ROOM], new[CHANGE_VALUE_ROOM];
     return ar_error_set(
         error, AR_NEGATIVE,
         "history: %zu figure%s worse, first %s of %s with policy %s: %s before, %s since %.12s",
         judged->counted, judged->counted == 1 ? " is" : "s are", series->figure,
-        series->workload_name, series->policy, history_value_text(series, change->before, before),
-        history_value_text(series, change->after, after),
+        series->workload_name, series->policy,
+        change_value_text(series->figure, history_value_text(series, change->before, before), old),
+        change_value_text(series->figure, history_value_text(series, change->after, after), new),
         view->history->lines[change->line].commit);
 }
 

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
+#include "bench/report/sentence.h"
+
 bool change_is_share(const char *unit, double old, double new)
 {
     return strcmp(unit, "ratio") == 0 && old >= 0 && old <= 1 && new >= 0 && new <= 1;
@@ -84,11 +87,23 @@ static size_t most_frequent(struct grouping *self, size_t kind, enum text text, 
     return most;
 }
 
+bool change_is_worse(enum change_place place, double change, enum change_place other_place,
+                     double other_change)
+{
+    if (place != other_place)
+        return place < other_place;
+    return other_change >= 0 && (change < 0 || change > other_change);
+}
+
 static bool is_worse(const struct group_item *a, const struct group_item *b)
 {
-    if (a->place != b->place)
-        return a->place < b->place;
-    return b->change >= 0 && (a->change < 0 || a->change > b->change);
+    return change_is_worse(a->place, a->change, b->place, b->change);
+}
+
+/* Of rows that matter equally, the first. */
+static bool comes_before(const struct group_item *items, size_t a, size_t b)
+{
+    return is_worse(&items[a], &items[b]) || (a < b && !is_worse(&items[b], &items[a]));
 }
 
 /* The number of different texts among the rows of the group `id`. */
@@ -121,16 +136,14 @@ static void add_group(struct grouping *self, size_t kind, enum text by, size_t i
     self->out->folded += count;
 }
 
-/* By what matters; groups that matter equally keep their order. */
+/* By their worst rows. */
 static void sort_groups(struct grouping *self, size_t from)
 {
     struct group *groups = self->out->items;
     for (size_t i = from + 1; i < self->out->count; i++) {
         struct group group = groups[i];
         size_t at = i;
-        for (;
-             at > from && self->items[groups[at - 1].worst].place > self->items[group.worst].place;
-             at--)
+        for (; at > from && comes_before(self->items, group.worst, groups[at - 1].worst); at--)
             groups[at] = groups[at - 1];
         groups[at] = group;
     }
@@ -266,18 +279,31 @@ static enum ar_status print_all(const struct change_row *rows, size_t count,
     return table_end(table, stream, form, error);
 }
 
+const char *change_value_text(const char *figure, const char *value, char text[CHANGE_VALUE_ROOM])
+{
+    char *end;
+    const double bytes = strtod(value, &end);
+    const size_t length = strlen(figure);
+    snprintf(text, CHANGE_VALUE_ROOM, "%s", value);
+    if (!*end && bytes >= (double)AR_MIB && length > 6 &&
+        strcmp(figure + length - 6, "_bytes") == 0)
+        text_add(text, CHANGE_VALUE_ROOM, " (%.1f MiB)", bytes / (double)AR_MIB);
+    return text;
+}
+
 static void group_row(struct table *table, const struct group *group, const struct change_row *row,
                       const struct change_words *words)
 {
-    char of[800];
+    char of[800], old[CHANGE_VALUE_ROOM], new[CHANGE_VALUE_ROOM];
     bool valued = strcmp(row->old, "-") != 0 || strcmp(row->new, "-") != 0;
     group_text(group, &row->item, of, sizeof of);
     table_cell(table, "%s", row->verdict);
     table_cell(table, "%zu", group->count);
     if (valued)
-        table_cell(table, "%s: %s before, %s %s%s%s" WAIVER_FORMAT, of, row->old, row->new,
-                   words->since, row->remark[0] ? "; " : "", row->remark,
-                   WAIVER_TEXTS(row->waiver));
+        table_cell(table, "%s: %s before, %s %s%s%s" WAIVER_FORMAT, of,
+                   change_value_text(row->item.figure, row->old, old),
+                   change_value_text(row->item.figure, row->new, new), words->since,
+                   row->remark[0] ? "; " : "", row->remark, WAIVER_TEXTS(row->waiver));
     else
         table_cell(table, "%s: %s" WAIVER_FORMAT, of, row->remark, WAIVER_TEXTS(row->waiver));
 }

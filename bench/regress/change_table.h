@@ -38,7 +38,16 @@ const struct change_headline *change_headline(const char *figure);
  * from 2e-7 to 2e-6 is next to nothing, and 800 % more. */
 bool change_is_share(const char *unit, double old, double new);
 enum change_place change_place(const char *figure, bool is_share);
-enum change_place verdict_place(const struct verdict_row *row);
+
+/* The order of tables, and of the figure that a last line names: what matters more, then by size
+ * (below 0: it has none). */
+bool change_is_worse(enum change_place place, double change, enum change_place other_place,
+                     double other_change);
+bool verdict_is_worse(const struct verdict_row *row, const struct verdict_row *other);
+
+/* The value of a figure for a sentence: bytes also in MiB. */
+#define CHANGE_VALUE_ROOM 64
+const char *change_value_text(const char *figure, const char *value, char text[CHANGE_VALUE_ROOM]);
 
 /* Texts are borrowed. */
 struct group_item {

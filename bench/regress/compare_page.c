@@ -16,9 +16,14 @@ static double size_of(const struct verdict_row *row)
     return row->difference >= 0 ? row->difference : row->change;
 }
 
-enum change_place verdict_place(const struct verdict_row *row)
+static enum change_place place_of(const struct verdict_row *row)
 {
     return change_place(row->figure, row->difference >= 0);
+}
+
+bool verdict_is_worse(const struct verdict_row *row, const struct verdict_row *other)
+{
+    return change_is_worse(place_of(row), size_of(row), place_of(other), size_of(other));
 }
 
 /* The size of the change, the note, and the waiver without its name and reason. */
@@ -88,8 +93,7 @@ static void fill_row(const struct verdict_row **rows, size_t at, size_t *kinds, 
     if (kind == *known)
         kinds[(*known)++] = at;
     *out = (struct change_row){
-        .item = {kind, row->policy, row->workload_name, row->figure, size_of(row),
-                 verdict_place(row)},
+        .item = {kind, row->policy, row->workload_name, row->figure, size_of(row), place_of(row)},
         .workload = row->workload,
         .where = row->where,
         .verdict = change_is_waived(row->waiver) ? "waived" : verdict_name(row->verdict),

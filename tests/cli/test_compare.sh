@@ -67,6 +67,9 @@ sed -E 's/("internal_fragmentation_at_peak": )[0-9.e-]+/\10.00000019/' "$tmp/old
 run compare "$tmp/little.json" "$tmp/memory.json"
 check any_change_is_worse [ "$status" = 1 ]
 said memory_is_first '^WORSE 4 policy .*planted.so, 2 figures in 2 workloads; first: peak_physical_bytes of '
+first=$(sed -E 's/.*, first ([a-z_]+ of [^ ]+) .*/\1/' "$err")
+check the_last_line_names_the_first_of_the_table says "; first: $first: "
+check bytes_are_in_mib grep -qE 'random.*: [0-9]{7,} \([0-9.]+ MiB\) before, [0-9]+ \([0-9.]+ MiB\) now$|order_flip.*: [0-9]{7,} \([0-9.]+ MiB\) before, [0-9]+ \([0-9.]+ MiB\) now$' "$err"
 said in_one_line_of_the_policy '^- .*planted\.so: peak_physical_bytes 2 worse \((random|order_flip).* \+[0-9.e+]+ % and others\); other figures 2 worse\.'
 run compare "$tmp/little.json" "$tmp/memory.json" --all
 said a_share_has_points '^WORSE internal_fragmentation_at_peak 1\.9e-07 1\.7e-06 0\.000151 percentage points worse'
@@ -124,7 +127,7 @@ cp "$tmp/old.json" "$tmp/both/1.json"
 cp "$tmp/high.json" "$tmp/both/2.json"
 run compare "$tmp/both" "$tmp/old.json"
 check a_contradiction_is_no_alarm [ "$status" = 0 ]
-said a_contradiction_names_two_runs '^NO-DATA 1 peak_reserved_bytes of .*: [0-9]+ and 1[0-9]+ before, [0-9]+ now; the results of OLD contradict each other: run 1 of 1.json and 1 of 2.json'
+said a_contradiction_names_two_runs '^NO-DATA 1 peak_reserved_bytes of .*: [0-9]+ and 1[0-9]+ before, [0-9]+ .[0-9.]+ MiB. now; the results of OLD contradict each other: run 1 of 1.json and 1 of 2.json'
 run compare "$tmp/old.json" "$tmp/both" --all
 said the_new_result_set_is_named '^NO-DATA peak_reserved_bytes .*the results of NEW contradict each other: run 2 of 1.json and 2 of 2.json'
 cp "$tmp/earlier.json" "$tmp/both/2.json"
