@@ -108,6 +108,14 @@ static enum ar_status unknown(const struct ar_option *table, const char *owner, 
         if (value_after_colon(option, name, value, sizeof value))
             return ar_invalid(error, "%s: \"%.60s\": write %s=%s", owner, name, option->name,
                               value);
+    uint64_t bytes;
+    for (const struct ar_option *option = table; option && option->name; option++)
+        if (strcmp(option->name, "capacity") == 0 && isdigit((unsigned char)name[0]) &&
+            ar_size_parse(name, &bytes, NULL) == AR_OK)
+            return ar_invalid(error,
+                              "%s: \"%.60s\" has no key: write capacity=%.60s; for several "
+                              "capacities give -d once for each",
+                              owner, name, name);
     for (; table && table->name && count < 64; table++)
         names[count++] = table->name;
     snprintf(has_no, sizeof has_no, "%s has no option", owner);

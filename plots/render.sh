@@ -70,6 +70,13 @@ spread() {
         }' "$1"
 }
 
+# Whether the times of the run are those of a simulated card.
+modelled() {
+    local summary
+    summary=$(dirname "$data")/summary.md
+    [ ! -e "$summary" ] || sed -nE 's/^\*\*.*, host [a-z]*, sim ([^ ,*]+).*\*\*$/Times are modelled (simulated \1)./p' "$summary" | sort -u
+}
+
 # The sentence on policies of a series that did not finish.
 unfinished() {
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "passed") c = i }
@@ -85,7 +92,7 @@ caption() {
     case $1 in
     memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The numbers above a panel are that peak and its ratio to the peak of live bytes. Policies with the same curves share a panel.$(unfinished "$2")" ;;
     addresses) echo "Addresses of $of over time. Each block is a rectangle, as wide as its life and as high as its bytes; segments are stacked." ;;
-    slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps). Smaller costs than at the lower edge, and none, lie on it. A cross: the program did not finish (with replicates: at least one of them did not; the table has how many did)." ;;
+    slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps); the capacities in the last line are those of the other figures. Smaller costs than at the lower edge, and none, lie on it. A cross: the program did not finish (with replicates: at least one of them did not; the table has how many did)." ;;
     fragmentation)
         echo "Fragmentation, lower is better."
         ! has_panel internal || echo "Internal: 1 - bytes asked for / bytes granted, which are those of the blocks after rounding."
@@ -100,14 +107,16 @@ caption() {
     history) echo "Figures over commits. Triangles: the commits at which they changed." ;;
     esac
     case $1 in slowdown | fragmentation | latency | pareto) spread "$2" ;; esac
+    case $1 in slowdown | pareto) modelled ;; esac
 }
 
-# The program and, of each workload, the line that stands above its table.
+# The program and, of each workload, the line that stands above its table: of several devices that of
+# the first, which the figures show.
 source_of() {
     local summary
     summary=$(dirname "$data")/summary.md
     [ ! -e "$summary" ] || awk '/^allocrig / && !program { program = $0; sub(/(, [0-9]*-[0-9]*-[0-9T:]*Z)?;.*/, "", program); print program "." }
-        /^\*\*.*: .*frees .*\*\*$/ && !/: compared with / && !seen[$0]++ { gsub(/\*\*/, ""); print $0 "." }' "$summary"
+        /^\*\*.*: .*frees .*\*\*$/ && !/: compared with / && !seen[substr($0, 1, index($0 ", host ", ", host "))]++ { gsub(/\*\*/, ""); print $0 "." }' "$summary"
 }
 
 failed=0

@@ -376,7 +376,7 @@ static enum ar_status print_curve(const struct slowdown_curve *curve, const stru
         return AR_OK;
     }
     puts("\nSlowdown by capacity, in multiples of the live peak; DNF: did not finish.\n");
-    return slowdown_table_print(curve, suite, SLOWDOWN_TIME, stdout, TABLE_TEXT, error);
+    return slowdown_table_print(curve, suite, SLOWDOWN_TIME, "", stdout, TABLE_TEXT, error);
 }
 
 static void write_curve(struct json_writer *json, const struct slowdown_curve *curve)

@@ -63,10 +63,10 @@ void figure_series_rows(FILE *stream, const struct run_record *record, size_t re
                         const struct thin_series *series);
 
 /* The other files. slowdown.csv has a row for each point of the curve; the others have one for each
- * workload and policy: its run, or the medians of its replicates, else of its repetitions. Medians
- * have further columns: runs,over (draws, repetitions),level, and for each figure _low and _high:
- * the interval of the median at `level`, or, if `level` is empty because there are too few runs,
- * the least and the most.
+ * workload and policy on the first device: its run, or the medians of its replicates, else of its
+ * repetitions. Medians have further columns: runs,over (draws, repetitions),level, and for each
+ * figure _low and _high: the interval of the median at `level`, or, if `level` is empty because
+ * there are too few runs, the least and the most.
  *
  *   fragmentation.csv  internal_mean,external_mean,unusable_mean,overhead
  *   slowdown.csv       capacity_ratio,slowdown,passed,flushes,remapped_bytes

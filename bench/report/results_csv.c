@@ -388,6 +388,12 @@ static void write_policy(struct csv_writer *csv, const struct result_group *grou
     csv_end_row(csv);
 }
 
+/* No figure but that of the slowdown tells devices apart, so it shows the first one. */
+static bool figure_shows(const struct results *results, const struct result_group *group)
+{
+    return strcmp(group->runs->device_spec, results->runs[0].device_spec) == 0;
+}
+
 void figure_write(FILE *stream, const struct results *results, enum figure_file file)
 {
     struct csv_writer csv = {.stream = stream};
@@ -405,8 +411,9 @@ void figure_write(FILE *stream, const struct results *results, enum figure_file 
     if (spread)
         spread_titles(&csv, names, files[file].count);
     csv_end_row(&csv);
-    for (size_t i = 0; i < results->group_count; i++)
-        for (size_t j = 0; j < results->groups[i].policy_count; j++)
-            write_policy(&csv, &results->groups[i], &results->groups[i].policies[j], file, spread,
-                         results->values);
+    for (size_t i = 0; i < results->group_count; i++) {
+        const struct result_group *group = &results->groups[i];
+        for (size_t j = 0; figure_shows(results, group) && j < group->policy_count; j++)
+            write_policy(&csv, group, &group->policies[j], file, spread, results->values);
+    }
 }

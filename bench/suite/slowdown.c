@@ -218,7 +218,7 @@ static bool has_any(const struct slowdown_point *points, size_t count, enum slow
 
 /* A row for each policy; tables of flushes and remapped bytes leave out policies without any. */
 static void add_rows(struct table *table, const struct slowdown_curve *curve, size_t ratio_count,
-                     enum slowdown_figure figure)
+                     enum slowdown_figure figure, const char *caption)
 {
     const char *workload = NULL;
     for (size_t i = 0; i < curve->count; i += ratio_count) {
@@ -226,7 +226,7 @@ static void add_rows(struct table *table, const struct slowdown_curve *curve, si
         if (!has_any(row, ratio_count, figure))
             continue;
         if (workload != row->workload)
-            table_heading(table, "%s", row->workload);
+            table_heading(table, "%s%s", row->workload, caption);
         workload = row->workload;
         table_cell(table, "%s", row->policy_spec);
         for (size_t j = 0; j < ratio_count; j++)
@@ -240,8 +240,8 @@ bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figur
 }
 
 enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
-                                    enum slowdown_figure figure, FILE *stream, enum table_form form,
-                                    struct ar_error *error)
+                                    enum slowdown_figure figure, const char *caption, FILE *stream,
+                                    enum table_form form, struct ar_error *error)
 {
     static const char *const labels[] = {[SLOWDOWN_TIME] = "slowdown",
                                          [SLOWDOWN_FLUSHES] = "flushes",
@@ -254,6 +254,6 @@ enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const st
     }
     struct table *table = table_create(columns, suite->ratio_count + 1);
     table_label(table, labels[figure]);
-    add_rows(table, curve, suite->ratio_count, figure);
+    add_rows(table, curve, suite->ratio_count, figure, caption);
     return table_end(table, stream, form, error);
 }

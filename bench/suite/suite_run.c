@@ -214,6 +214,9 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
         [SLOWDOWN_FLUSHES] = "Flushes: times that all cached memory was released for a request",
         [SLOWDOWN_REMAPPED] = "MiB of pages unmapped at one place and mapped at another",
     };
+    static const char *const names[] = {[SLOWDOWN_TIME] = "slowdown",
+                                        [SLOWDOWN_FLUSHES] = "flushes",
+                                        [SLOWDOWN_REMAPPED] = "remapped MiB"};
     for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED; figure++) {
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
@@ -223,7 +226,14 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
                      ? ", median over the replicates, or in how many a policy finished"
                      : "",
                  figure == SLOWDOWN_TIME ? "" : "; policies that have none are left out");
+        char caption[160] = "";
         if (table_is_latex(form)) {
+            const struct ar_device_props *device = &self->records[0].device;
+            int used =
+                snprintf(caption, sizeof caption, ": %s by capacity / peak live", names[figure]);
+            if (strcmp(device->kind, "sim") == 0)
+                snprintf(caption + used, sizeof caption - (size_t)used,
+                         "; times are modelled (simulated %s)", device->profile);
             print_paragraph(stream, titles[figure], more);
         } else {
             char title[256];
@@ -232,8 +242,8 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
             sentence_wrap(stream, title, 0, 0, SENTENCE_WIDTH);
             fputc('\n', stream);
         }
-        AR_TRY(slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure, stream,
-                                    form, error));
+        AR_TRY(slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure,
+                                    caption, stream, form, error));
     }
     return AR_OK;
 }
@@ -365,6 +375,13 @@ static enum ar_status write_files(struct suite_work *self, struct ar_error *erro
     AR_TRY(result_folder_open(&self->folder, self->suite->output, &self->outputs, error));
     result_folder_summary(&self->folder, &self->results);
     AR_TRY(print_tables(self, self->folder.summary, TABLE_MARKDOWN, error));
+    if (self->plan.devices.count > 1) {
+        static const char text[] = "Figures: of %zu devices they show the first, %s. For time by "
+                                   "capacity use a suite with [slowdown] (`at = 1.05 1.5 2`).";
+        const char *first = self->plan.devices.items[0];
+        sentence_say(stderr, text, self->plan.devices.count, first);
+        say(self->folder.summary, text, self->plan.devices.count, first);
+    }
     return result_folder_write(&self->folder, &self->results,
                                (const struct thin_series *const *)self->series, error);
 }

@@ -208,6 +208,15 @@ check no_panel_is_refused [ "$? $output" = "2 figures: PANELS names no panel: in
 check a_long_title_has_lines grep -q '>max_split_size_mb=128,<' "$TEST_TMP/long/figures/memory-saw_tooth-column.svg"
 check each_figure_has_a_caption [ "$(grep -cE '^(memory-saw_tooth|slowdown|pareto): ' "$TEST_TMP/long/figures/captions.txt")" = 3 ]
 check captions_say_what_they_are_of grep -qx 'All: allocrig 0.1.0, commit 123. a: frees ordered, host none.' "$TEST_TMP/long/figures/captions.txt"
+# Of several devices figures show the first, and the run and the captions say so.
+"$ALLOCRIG" run -p growth -p torch -w gradient_tape:width=64 -d sim:capacity=1GiB -d sim:capacity=2GiB --output "$TEST_TMP/two" \
+    >/dev/null 2>"$TEST_TMP/two.err"
+check figures_show_the_first_device [ "$(wc -l <"$TEST_TMP/two/data/fragmentation.csv")" = 3 ]
+check and_it_is_said grep -q 'of 2 devices they show the first, sim:capacity=1GiB' "$TEST_TMP/two.err" "$TEST_TMP/two/summary.md"
+plots/render.sh "$TEST_TMP/two/data" "$TEST_TMP/two/figures" svg >/dev/null 2>&1
+check captions_have_the_first_device eval 'grep -q "1.000 GiB" "$TEST_TMP/two/figures/captions.txt" && ! grep -q "2.000 GiB" "$TEST_TMP/two/figures/captions.txt"'
+output=$("$ALLOCRIG" run -p growth -w gradient_tape:width=64 -d sim:capacity=1GiB,2GiB 2>&1)
+check a_second_capacity_is_explained grep -q '"2GiB" has no key: write capacity=2GiB; for several capacities give -d once for each' <<<"$output"
 # A folder without data is no success.
 output=$(plots/render.sh "$TEST_TMP" "$TEST_TMP/none" 2>&1)
 check no_data_is_an_error [ $? = 2 ]

@@ -143,7 +143,7 @@ if long repetitions_are_no_replicates repetitions_of_a_replicate_are_one_pair la
 fi
 run run -d sim -p growth -p torch -w random:events=2000,seed=7 --output "$tmp/nine"
 check one_run_has_no_interval [ "$(head -n 1 "$tmp/nine/data/fragmentation.csv")" = workload,policy,internal_mean,external_mean,unusable_mean,overhead ]
-check one_series_has_no_draws [ "$(head -n 1 "$tmp"/nine/data/series-random-*.csv)" = policy,event,time_s,live_bytes,reserved_bytes,physical_bytes ]
+check one_series_has_no_draws [ "$(head -n 1 "$tmp"/nine/data/series-random-*.csv)" = policy,event,time_s,live_bytes,reserved_bytes,physical_bytes,passed ]
 check one_run_has_no_draws eval '! grep -qE "\"(draws|draw_pairs)\"" "$tmp/nine/results.json"'
 run run -d sim -p growth -p torch -w random:events=2000,seed=7 --replicates 3 --reps 2
 check repetitions_of_a_replicate_have_no_table eval '! grep -q "^Medians over the repetitions" "$out"'
