@@ -208,7 +208,7 @@ enum ar_status ar_policy_check_totals(const struct ar_policy *self, uint64_t rel
     for (size_t i = 0; i < AR_COUNT(pairs); i++)
         if (pairs[i].told != pairs[i].found)
             return ar_error_set(error, AR_CORRUPT,
-                                "policy %s: %s is %" PRIu64 ", the ranges have %" PRIu64,
+                                "policy %s: %s is %" PRIu64 ", a new count gives %" PRIu64,
                                 self->ops->name, pairs[i].name, pairs[i].told, pairs[i].found);
     return AR_OK;
 }

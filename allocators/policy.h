@@ -448,8 +448,8 @@ static inline void ar_policy_ungrant(struct ar_policy *self, uint64_t requested_
 }
 
 /* In validate: compares the totals and the watch with the sums over the policy's own walk, which
- * must be in the order of addresses. `releasable_bytes` is recounted by the policy. CORRUPT says
- * which number differs. */
+ * must be in the order of addresses. `releasable_bytes` is recounted by the policy: the free bytes
+ * of segments or pages without a live or pending byte. CORRUPT says which number differs. */
 AR_API enum ar_status ar_policy_check_totals(const struct ar_policy *self,
                                              uint64_t releasable_bytes, struct ar_error *error);
 

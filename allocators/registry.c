@@ -249,11 +249,17 @@ static enum ar_status make(const struct part *part, const struct ar_policy_conte
 {
     const char *name = part->policy->name;
     *out = NULL;
+    if (error)
+        error->text[0] = '\0';
     enum ar_status status = part->policy->create(context, part->values, out, error);
     if ((unsigned)status > AR_NEGATIVE)
         return ar_error_set(error, AR_CORRUPT,
                             "policy %s: create returned the status %u, which is none", name,
                             (unsigned)status);
+    if (status && error && !error->text[0])
+        return ar_error_set(error, status,
+                            "policy %s: create returned %s without a sentence (ar_error_set)", name,
+                            ar_status_name(status));
     if (!part->loaded || status)
         return status;
     if (!*out || !(*out)->ops)

@@ -14,7 +14,16 @@
 
 extern const struct ar_policy_ops misbehaving_policy;
 
-enum harm { HARM_NONE, HARM_CRASH, HARM_HANG, HARM_LEAVE, HARM_CUT, HARM_ABORT, HARM_SPIN };
+enum harm {
+    HARM_NONE,
+    HARM_CRASH,
+    HARM_HANG,
+    HARM_LEAVE,
+    HARM_CUT,
+    HARM_ABORT,
+    HARM_SPIN,
+    HARM_MUTE
+};
 
 #define HOOKS "alloc|free|stats|walk|validate|room|use|retire|progress|trim|problem|create|destroy"
 enum hook {
@@ -70,8 +79,9 @@ static const struct ar_option misbehaving_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"least", AR_OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
      NULL, "bytes of the smallest class"},
-    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_SPIN, NULL,
-     "1: crash, 2: hang, 3: leave the process, 4: the same, with success, 5: abort, 6: spin"},
+    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_MUTE, NULL,
+     "1: crash, 2: hang, 3: leave the process, 4: the same, with success, 5: abort, 6: spin, "
+     "7: HOST_MEMORY without a sentence"},
     {"after", AR_OPTION_COUNT, offsetof(struct misbehaving_values, after), "3", 0, 1000000, NULL,
      "requests that go well"},
     {"hook", AR_OPTION_CHOICE, offsetof(struct misbehaving_values, hook), "alloc", 0, 0, HOOKS,
@@ -152,6 +162,8 @@ static enum ar_status misbehaving_create(const struct ar_policy_context *context
     const struct misbehaving_values *given = values;
     if (given->hook == HOOK_CREATE)
         do_harm((enum harm)given->harm);
+    if (given->harm == HARM_MUTE)
+        return AR_HOST_MEMORY;
     if (given->lie == LIE_NULL)
         return AR_OK;
     struct misbehaving *self = ar_policy_new(context, &misbehaving_policy, sizeof *self, error);

@@ -100,6 +100,7 @@ run run -d sim -p "$bad" -w order_flip --csv "$tmp/honest.csv"
 check an_honest_policy_passes [ "$status" = 0 ]
 run run -d sim -p "$bad:harm=1" -p "$bad:harm=5,hook=create" -p torch -w order_flip
 check a_crash_ends_one_run [ "$status" = 4 -a "$(grep -c 'DNF: crashed: signal' "$out")" = 2 ]
+refuses a_create_without_a_sentence 4 'create returned HOST_MEMORY without a sentence' run -d sim -p "$bad:harm=7" -w order_flip
 # Other commands end, with a sentence. (A sanitizer reports a crash itself.)
 refuses a_lie_in_capacity 4 'event [0-9]+: policy misbehaving: the request failed: call 4: .*overlaps' \
     capacity -d sim -p "$bad:lie=overlap" -w order_flip
