@@ -521,7 +521,7 @@ static bool complete_list(struct sim_pool *self, uint32_t list, bool look)
 static bool complete_done(struct sim_pool *self, bool look)
 {
     bool any = false;
-    for (uint32_t list = LIST_STREAMS; (list = next_pending(self, list, NO_LIST, 1)) != NO_LIST;
+    for (uint32_t list = LIST_STREAMS; (list = next_pending(self, list, LIST_BACKED, 1)) != NO_LIST;
          list++)
         any |= complete_list(self, list, look);
     return any;

@@ -23,15 +23,15 @@ TEST(a_policy_and_a_figure_take_their_rows)
     assert_ok(groups_make(&groups, items, COUNT(items), &test_error));
     assert_int_equal(groups.count, 5);
     assert_int_equal(groups.folded, 9);
-    assert_int_equal(groups.items[0].by, GROUP_OF_POLICY);
-    assert_int_equal(groups.items[0].count, 5);
-    assert_int_equal(groups.items[0].worst, 1);
-    assert_string_equal(group_text(&groups.items[0], &items[1], text, sizeof text),
-                        "policy torch, 5 figures in 2 workloads; first: calls of b");
-    assert_int_equal(groups.items[1].by, GROUP_OF_FIGURE);
-    assert_int_equal(groups.items[1].worst, 6);
-    assert_string_equal(group_text(&groups.items[1], &items[6], text, sizeof text),
+    assert_int_equal(groups.items[0].by, GROUP_OF_FIGURE);
+    assert_int_equal(groups.items[0].worst, 6);
+    assert_string_equal(group_text(&groups.items[0], &items[6], text, sizeof text),
                         "figure slowdown, 4 policies in a; first: slab on a");
+    assert_int_equal(groups.items[1].by, GROUP_OF_POLICY);
+    assert_int_equal(groups.items[1].count, 5);
+    assert_int_equal(groups.items[1].worst, 1);
+    assert_string_equal(group_text(&groups.items[1], &items[1], text, sizeof text),
+                        "policy torch, 5 figures in 2 workloads; first: calls of b");
     assert_int_equal(groups.items[2].worst, 9);
     assert_string_equal(group_text(&groups.items[2], &items[9], text, sizeof text),
                         "calls of a with policy bfc");
