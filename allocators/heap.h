@@ -175,17 +175,16 @@ static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t byte
 
 /* Two steps that take such a piece and cut it down to `bytes`. The first finds it: *place->link.
  * Between the two, the caller may write its field requested_bytes. False: none. */
-static inline __attribute__((always_inline)) bool
-heap_best(struct heap *self, uint32_t list, uint64_t bytes, struct ar_span_place *place)
+AR_INLINE bool heap_best(struct heap *self, uint32_t list, uint64_t bytes,
+                         struct ar_span_place *place)
 {
     return ar_span_index_best(&self->lists[list]->index, self->spans.at, bytes, place);
 }
 
 /* The second step. The rest stays in the list, if possible in the same place. A record must be
  * spare. */
-static inline __attribute__((always_inline)) void heap_take_best(struct heap *self, uint32_t list,
-                                                                 uint64_t bytes, uint32_t piece,
-                                                                 const struct ar_span_place *place)
+AR_INLINE void heap_take_best(struct heap *self, uint32_t list, uint64_t bytes, uint32_t piece,
+                              const struct ar_span_place *place)
 {
     struct heap_list *from = self->lists[list];
     struct ar_span *at = self->spans.at;
@@ -205,8 +204,7 @@ static inline __attribute__((always_inline)) void heap_take_best(struct heap *se
 }
 
 /* Both steps. 0: none. */
-static inline __attribute__((always_inline)) uint32_t
-heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
+AR_INLINE uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
 {
     struct ar_span_place place;
     if (!heap_best(self, list, bytes, &place))
@@ -237,8 +235,8 @@ static inline bool heap_joins(const struct ar_span *neighbour, uint32_t list)
 
 /* After a merge: `into`, with `bytes`, takes the place of `from` in the list, if possible. They may
  * be the same piece, which then has its old size. */
-static inline __attribute__((always_inline)) void
-heap_moved(struct heap *self, struct heap_list *list, uint32_t from, uint32_t into, uint64_t bytes)
+AR_INLINE void heap_moved(struct heap *self, struct heap_list *list, uint32_t from, uint32_t into,
+                          uint64_t bytes)
 {
     struct ar_span *at = self->spans.at;
     if (heap_is_segment(&at[into]))
@@ -253,8 +251,7 @@ uint32_t heap_give_between(struct heap *self, struct heap_list *list, uint32_t p
 /* Frees a used piece into `list` and merges it with free neighbours of the same list. One of them
  * keeps its place in the list if possible. Returns the merged piece. The list changes last: no
  * value is kept across a call. */
-static inline __attribute__((always_inline)) uint32_t heap_give(struct heap *self, uint32_t piece,
-                                                                uint32_t list)
+AR_INLINE uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list)
 {
     struct heap_list *to = self->lists[list];
     struct ar_span *at = self->spans.at;

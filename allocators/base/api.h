@@ -14,6 +14,10 @@
 #define AR_END_DECLS
 #endif
 
+/* A function of which each caller has a copy: it makes no call, and constants that are passed to it
+ * are folded in. */
+#define AR_INLINE static inline __attribute__((always_inline))
+
 /* The number of items of an array. */
 #define AR_COUNT(array) (sizeof(array) / sizeof *(array))
 

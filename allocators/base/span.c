@@ -55,7 +55,6 @@ void ar_spans_close(struct ar_spans *self, struct ar_host *host)
  * The walks of alloc and free are compiled twice, for an index by address and for one by record:
  * the comparison is their inner loop. */
 
-#define WALK  static inline __attribute__((always_inline))
 #define APART static __attribute__((noinline))
 
 static bool is_by_record(const struct ar_span_index *self)
@@ -64,8 +63,8 @@ static bool is_by_record(const struct ar_span_index *self)
 }
 
 /* Whether a node, the span of that number, is at or after the key. */
-WALK bool reaches(const struct ar_span *node, uint32_t number, uint64_t flip, bool by_record,
-                  uint64_t bytes, uint64_t rank)
+AR_INLINE bool reaches(const struct ar_span *node, uint32_t number, uint64_t flip, bool by_record,
+                       uint64_t bytes, uint64_t rank)
 {
     if (node->bytes != bytes)
         return node->bytes > bytes;
@@ -135,8 +134,8 @@ uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_
 }
 
 /* The link to `span`, which is in `size_class`. */
-WALK uint32_t *locate(struct ar_span_index *self, struct ar_span *spans, size_t size_class,
-                      uint32_t span, bool by_record)
+AR_INLINE uint32_t *locate(struct ar_span_index *self, struct ar_span *spans, size_t size_class,
+                           uint32_t span, bool by_record)
 {
     const struct ar_span *wanted = &spans[span];
     uint64_t flip = self->address_flip;
@@ -151,7 +150,7 @@ WALK uint32_t *locate(struct ar_span_index *self, struct ar_span *spans, size_t 
 }
 
 /* Merges the children of the span at `link` in its place. */
-WALK void unlink(struct ar_span *spans, uint32_t *link, uint64_t children)
+AR_INLINE void unlink(struct ar_span *spans, uint32_t *link, uint64_t children)
 {
     const struct ar_span parent = {.children = children};
     uint32_t left = parent.left;
@@ -171,7 +170,8 @@ WALK void unlink(struct ar_span *spans, uint32_t *link, uint64_t children)
 }
 
 /* Inserts `span` into a class that has the one span *root. */
-WALK void insert_second(struct ar_span *spans, uint32_t *root, uint32_t span, bool node_is_after)
+AR_INLINE void insert_second(struct ar_span *spans, uint32_t *root, uint32_t span,
+                             bool node_is_after)
 {
     uint32_t number = *root;
     struct ar_span *node = &spans[number], *added = &spans[span];
@@ -185,8 +185,8 @@ WALK void insert_second(struct ar_span *spans, uint32_t *root, uint32_t span, bo
 }
 
 /* Inserts `span` into a class that has spans. */
-WALK void insert(struct ar_span_index *self, struct ar_span *spans, size_t size_class,
-                 uint32_t span, bool by_record)
+AR_INLINE void insert(struct ar_span_index *self, struct ar_span *spans, size_t size_class,
+                      uint32_t span, bool by_record)
 {
     struct ar_span *added = &spans[span];
     uint64_t flip = self->address_flip;
@@ -223,8 +223,8 @@ WALK void insert(struct ar_span_index *self, struct ar_span *spans, size_t size_
 }
 
 /* The same, or into an empty class. */
-WALK void insert_any(struct ar_span_index *self, struct ar_span *spans, uint32_t span,
-                     bool by_record)
+AR_INLINE void insert_any(struct ar_span_index *self, struct ar_span *spans, uint32_t span,
+                          bool by_record)
 {
     size_t size_class = ar_span_index_class(spans[span].bytes);
     if (self->roots[size_class])
@@ -234,31 +234,31 @@ WALK void insert_any(struct ar_span_index *self, struct ar_span *spans, uint32_t
 }
 
 /* Removes the span at `link`. */
-WALK void unlink_any(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
-                     size_t size_class, uint64_t children)
+AR_INLINE void unlink_any(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
+                          size_t size_class, uint64_t children)
 {
     unlink(spans, link, children);
     if (!self->roots[size_class])
         ar_span_index_clear(self, size_class);
 }
 
-WALK void remove_any(struct ar_span_index *self, struct ar_span *spans, uint32_t span,
-                     bool by_record)
+AR_INLINE void remove_any(struct ar_span_index *self, struct ar_span *spans, uint32_t span,
+                          bool by_record)
 {
     size_t size_class = ar_span_index_class(spans[span].bytes);
     unlink_any(self, spans, locate(self, spans, size_class, span, by_record), size_class,
                spans[span].children);
 }
 
-WALK void replace(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
-                  size_t size_class, uint64_t children, uint32_t span, bool by_record)
+AR_INLINE void replace(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
+                       size_t size_class, uint64_t children, uint32_t span, bool by_record)
 {
     unlink_any(self, spans, link, size_class, children);
     insert_any(self, spans, span, by_record);
 }
 
-WALK void move(struct ar_span_index *self, struct ar_span *spans, uint32_t from, uint32_t to,
-               uint64_t bytes, bool by_record)
+AR_INLINE void move(struct ar_span_index *self, struct ar_span *spans, uint32_t from, uint32_t to,
+                    uint64_t bytes, bool by_record)
 {
     remove_any(self, spans, from, by_record);
     spans[to].bytes = bytes;

@@ -262,9 +262,8 @@ static inline void ar_span_index_reclass(struct ar_span_index *self, size_t from
 }
 
 /* Inserts `span` and removes the span at `place`. */
-static inline __attribute__((always_inline)) void
-ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
-                      const struct ar_span_place *place, uint32_t span)
+AR_INLINE void ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
+                                     const struct ar_span_place *place, uint32_t span)
 {
     size_t old_class = place->size_class;
     size_t new_class = ar_span_index_class(spans[span].bytes);
@@ -281,10 +280,8 @@ ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
 }
 
 /* Removes `from` and inserts `to` with a new size. They may be the same span. */
-static inline __attribute__((always_inline)) void ar_span_index_move(struct ar_span_index *self,
-                                                                     struct ar_span *spans,
-                                                                     uint32_t from, uint32_t to,
-                                                                     uint64_t bytes)
+AR_INLINE void ar_span_index_move(struct ar_span_index *self, struct ar_span *spans, uint32_t from,
+                                  uint32_t to, uint64_t bytes)
 {
     size_t old_class = ar_span_index_class(spans[from].bytes);
     size_t new_class = ar_span_index_class(bytes);

@@ -20,8 +20,6 @@
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 #define MANTISSA_BITS 3u
 #define MANTISSA      UINT64_C(8)
 /* The bottom of the highest bin that a 32-bit size can have: MAX_BIN_SIZE of Mooncake. */
@@ -96,7 +94,7 @@ static inline bool has_record(const struct offset *self)
 }
 
 /* A block that is in no bin becomes free. */
-INLINE void add_free(struct offset *self, uint32_t block, const bool watched)
+AR_INLINE void add_free(struct offset *self, uint32_t block, const bool watched)
 {
     uint64_t bytes = self->spans.at[block].bytes;
     ar_class_lists_push(&self->lists, self->spans.at, bin_of(bytes >> self->unit_log2), block);
@@ -166,8 +164,8 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct offset *self,
 
 /* The usual path makes no calls, and there is a copy of it without a watch of free blocks: few
  * registers are saved. */
-INLINE enum ar_status serve(struct offset *self, const struct ar_policy_request *request,
-                            struct ar_policy_block *out, const bool watched)
+AR_INLINE enum ar_status serve(struct offset *self, const struct ar_policy_request *request,
+                               struct ar_policy_block *out, const bool watched)
 {
     uint64_t units = units_of(self, request->bytes);
     unsigned bin;
@@ -209,8 +207,8 @@ static enum ar_status offset_alloc(struct ar_policy *base, const struct ar_polic
 }
 
 /* Takes a free neighbour out of its bin, to be joined. */
-INLINE uint64_t take_neighbour(struct offset *self, struct ar_span *at, uint32_t neighbour,
-                               const bool watched)
+AR_INLINE uint64_t take_neighbour(struct offset *self, struct ar_span *at, uint32_t neighbour,
+                                  const bool watched)
 {
     if (watched)
         ar_policy_free_removed(&self->base, at[neighbour].bytes);
@@ -218,7 +216,7 @@ INLINE uint64_t take_neighbour(struct offset *self, struct ar_span *at, uint32_t
     return at[neighbour].bytes;
 }
 
-INLINE enum ar_status take_back(struct offset *self, uint32_t block, const bool watched)
+AR_INLINE enum ar_status take_back(struct offset *self, uint32_t block, const bool watched)
 {
     struct ar_span *at = self->spans.at;
     uint64_t bytes = at[block].bytes;

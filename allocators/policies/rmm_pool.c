@@ -315,8 +315,7 @@ static enum ar_status note_free(struct rmm *self, uint32_t stream)
     return AR_OK;
 }
 
-static inline __attribute__((always_inline)) void give(struct rmm *self, uint32_t piece,
-                                                       uint32_t stream)
+AR_INLINE void give(struct rmm *self, uint32_t piece, uint32_t stream)
 {
     const struct ar_span *span = &self->heap.spans.at[piece];
     ar_policy_ungrant(&self->base, span->requested_bytes, span->bytes);

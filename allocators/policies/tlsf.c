@@ -21,8 +21,6 @@
 
 #include "allocators/base/array.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 #define ALIGN_BYTES       UINT64_C(8)
 #define HEADER_BYTES      UINT64_C(8)
 #define POOL_HEADER_BYTES (2 * HEADER_BYTES) /* before the first block, and the end mark */
@@ -97,7 +95,7 @@ static inline bool fills_pool(const struct ar_span *span)
 }
 
 /* A block that is in no list becomes free. */
-INLINE void add_free(struct tlsf *self, uint32_t block, const bool watched)
+AR_INLINE void add_free(struct tlsf *self, uint32_t block, const bool watched)
 {
     const struct ar_span *span = &self->spans.at[block];
     ar_class_lists_push(&self->lists, self->spans.at, class_of(span->bytes), block);
@@ -175,7 +173,7 @@ static uint64_t leading_gap(uint64_t address, uint64_t alignment)
 }
 
 /* Removes the head of a class and marks it used. */
-INLINE uint32_t take_head(struct tlsf *self, unsigned class, const bool watched)
+AR_INLINE uint32_t take_head(struct tlsf *self, unsigned class, const bool watched)
 {
     uint32_t block = self->lists.heads[class];
     struct ar_span *span = &self->spans.at[block];
@@ -222,8 +220,8 @@ static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t ali
 
 /* Serves a request from the head of `class`. The usual path makes no calls, and there is a copy of
  * it without a watch of free blocks, so few registers are saved. */
-INLINE enum ar_status take(struct tlsf *self, unsigned class, uint64_t bytes,
-                           struct ar_policy_block *out, const bool watched)
+AR_INLINE enum ar_status take(struct tlsf *self, unsigned class, uint64_t bytes,
+                              struct ar_policy_block *out, const bool watched)
 {
     uint32_t block = take_head(self, class, watched);
     struct ar_span *span = &self->spans.at[block];
@@ -272,7 +270,7 @@ static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_
                        : take(self, class, bytes, out, false);
 }
 
-INLINE enum ar_status take_back(struct tlsf *self, uint32_t block, const bool watched)
+AR_INLINE enum ar_status take_back(struct tlsf *self, uint32_t block, const bool watched)
 {
     struct ar_span *at = self->spans.at;
     ar_policy_ungrant(&self->base, at[block].requested_bytes, at[block].bytes);

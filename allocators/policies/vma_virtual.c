@@ -37,8 +37,6 @@
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 #define SMALL_BYTES     UINT64_C(256)
 #define SMALL_STEP_LOG2 3u
 #define SECOND_LOG2     5u
@@ -118,7 +116,7 @@ static inline unsigned class_of(uint64_t bytes)
 }
 
 /* A block that is in no list becomes free. */
-INLINE void put(struct vma *self, uint32_t block, const bool watched)
+AR_INLINE void put(struct vma *self, uint32_t block, const bool watched)
 {
     struct ar_span *span = &self->spans.at[block];
     span->used = 0;
@@ -131,7 +129,7 @@ INLINE void put(struct vma *self, uint32_t block, const bool watched)
 }
 
 /* The opposite, for a block that is used or joined next. */
-INLINE void take(struct vma *self, uint32_t block, const bool watched)
+AR_INLINE void take(struct vma *self, uint32_t block, const bool watched)
 {
     if (__builtin_expect(block == self->null_block, 0))
         self->null_block = 0;
@@ -431,8 +429,8 @@ alloc_any(struct vma *self, const struct ar_policy_request *request, struct ar_p
 /* Serves a request from the start of the first block of a higher class, which is larger and not the
  * null block. It makes no calls, and there is a copy without a watch of free blocks, so few
  * registers are saved. */
-INLINE enum ar_status serve(struct vma *self, unsigned class, uint64_t bytes,
-                            struct ar_policy_block *out, const bool watched)
+AR_INLINE enum ar_status serve(struct vma *self, unsigned class, uint64_t bytes,
+                               struct ar_policy_block *out, const bool watched)
 {
     struct ar_span *at = self->spans.at;
     uint32_t block = self->lists.heads[class];
@@ -474,7 +472,7 @@ static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_r
                        : serve(self, class, bytes, out, false);
 }
 
-INLINE enum ar_status take_back(struct vma *self, uint32_t block, const bool watched)
+AR_INLINE enum ar_status take_back(struct vma *self, uint32_t block, const bool watched)
 {
     struct ar_span *at = self->spans.at;
     uint64_t bytes = at[block].bytes;

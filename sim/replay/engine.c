@@ -30,8 +30,6 @@
 
 #include "sim/replay/run.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "events are compared as they lie in files, which are little-endian"
 #endif
@@ -47,7 +45,7 @@
 #define PLAIN_BITS 59
 _Static_assert(UINT64_C(1) << PLAIN_BITS < TRACE_BYTES_LIMIT, "plain requests are no bad input");
 
-INLINE uint64_t head_of(const struct trace_event *event)
+AR_INLINE uint64_t head_of(const struct trace_event *event)
 {
     uint64_t head;
     memcpy(&head, event, sizeof head);
@@ -56,7 +54,7 @@ INLINE uint64_t head_of(const struct trace_event *event)
 
 /* The fields `slot` and `attributes` as one number. With keys it is larger than any slot, so one
  * comparison checks both. */
-INLINE uint64_t slot_and_keys(const struct trace_event *event)
+AR_INLINE uint64_t slot_and_keys(const struct trace_event *event)
 {
     uint64_t number;
     memcpy(&number, &event->slot, sizeof number);
@@ -64,7 +62,7 @@ INLINE uint64_t slot_and_keys(const struct trace_event *event)
 }
 
 /* State and stream of a slot as one number; on stream 0 it is the state alone (events.c). */
-INLINE uint64_t slot_life(const struct replay_slot *slot)
+AR_INLINE uint64_t slot_life(const struct replay_slot *slot)
 {
     uint64_t life;
     memcpy(&life, &slot->state, sizeof life);
@@ -77,7 +75,7 @@ static __attribute__((noinline, cold)) void note_pause(struct replay *run)
     (void)pauses_end(&run->pauses, run->device);
 }
 
-INLINE void look_for_pause(struct replay *run)
+AR_INLINE void look_for_pause(struct replay *run)
 {
     if (UNLIKELY(*run->clock_ns != run->pauses.now_ns))
         note_pause(run);
@@ -88,7 +86,7 @@ INLINE void look_for_pause(struct replay *run)
 enum measured { NOTHING, RESERVED, BY_BYTES, BY_TIME };
 
 /* As `keeps_state` of the run. */
-INLINE bool keeps_state(const enum measured measured)
+AR_INLINE bool keeps_state(const enum measured measured)
 {
     return measured >= BY_BYTES;
 }
@@ -98,14 +96,14 @@ INLINE bool keeps_state(const enum measured measured)
 enum shortcut { DONE, NOT_PLAIN, ALLOC_FAILED, GRANTED_LESS, FREE_FAILED, DEVICE_FAILED };
 
 /* Before each call to the policy: the clock is read for its pause, and `exact` becomes stale. */
-INLINE void before_call(struct replay *run)
+AR_INLINE void before_call(struct replay *run)
 {
     run->pauses.now_ns = *run->clock_ns;
     run->exact.stale = true;
 }
 
-INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *event,
-                                 const enum measured measured)
+AR_INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *event,
+                                    const enum measured measured)
 {
     const bool keeps = keeps_state(measured);
     uint64_t number = slot_and_keys(event), bytes = event->value;
@@ -139,8 +137,8 @@ INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *e
 }
 
 /* A free that ends the slot, or the request of a free whose completion comes later. */
-INLINE enum shortcut plain_free(struct replay *run, const struct trace_event *event,
-                                const enum measured measured, const enum replay_slot_state next)
+AR_INLINE enum shortcut plain_free(struct replay *run, const struct trace_event *event,
+                                   const enum measured measured, const enum replay_slot_state next)
 {
     const bool keeps = keeps_state(measured);
     uint64_t number = slot_and_keys(event);
@@ -164,7 +162,7 @@ INLINE enum shortcut plain_free(struct replay *run, const struct trace_event *ev
     return FREE_FAILED;
 }
 
-INLINE enum shortcut plain_completed(struct replay *run, const struct trace_event *event)
+AR_INLINE enum shortcut plain_completed(struct replay *run, const struct trace_event *event)
 {
     uint64_t number = slot_and_keys(event);
     if (UNLIKELY(number >= run->slot_count || !run->plain_splits))
@@ -176,8 +174,8 @@ INLINE enum shortcut plain_completed(struct replay *run, const struct trace_even
     return DONE;
 }
 
-INLINE enum shortcut plain_time(struct replay *run, const struct trace_event *event,
-                                const enum measured measured)
+AR_INLINE enum shortcut plain_time(struct replay *run, const struct trace_event *event,
+                                   const enum measured measured)
 {
     uint64_t before_ns = run->time_ns, time_ns = event->value;
     if (UNLIKELY(!run->plain_times))
@@ -190,7 +188,7 @@ INLINE enum shortcut plain_time(struct replay *run, const struct trace_event *ev
     return UNLIKELY(run->device->failed) ? DEVICE_FAILED : DONE;
 }
 
-INLINE enum shortcut plain_kernel(struct replay *run, const struct trace_event *event)
+AR_INLINE enum shortcut plain_kernel(struct replay *run, const struct trace_event *event)
 {
     if (UNLIKELY(!run->plain_kernels))
         return NOT_PLAIN;
@@ -232,8 +230,8 @@ static __attribute__((noinline)) enum ar_status slow_event(struct replay *run,
 }
 
 /* Sets `*done` to the number of events replayed, less than `count` if the run stops early. */
-INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
-                           const enum measured measured, struct ar_error *error)
+AR_INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
+                              const enum measured measured, struct ar_error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
     enum ar_status status = AR_OK;

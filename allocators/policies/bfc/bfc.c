@@ -6,8 +6,8 @@
 
 /* Serves the request from free memory. False: no chunk is large enough. One record must be
  * spare. */
-static inline __attribute__((always_inline)) bool
-take(struct bfc *self, const struct ar_policy_request *request, struct ar_policy_block *out)
+AR_INLINE bool take(struct bfc *self, const struct ar_policy_request *request,
+                    struct ar_policy_block *out)
 {
     uint64_t bytes = ar_size_round_up(request->bytes, BFC_ROUNDING_BYTES);
     struct ar_span *chunks = self->chunks.at;
