@@ -134,7 +134,7 @@ struct record {
  * or the one that a launcher wrote before the line. 0: not named. */
 static uint64_t who_has(const struct message_text *text, size_t at, size_t words)
 {
-    static const char *const names[] = {"rank", "gpu", "cuda:", "device"};
+    static const char *const names[] = {"rank", "gpu", "cuda", "device"};
     size_t length = device_length(text, at + words), end;
     uint64_t number;
     if (length)
@@ -143,7 +143,8 @@ static uint64_t who_has(const struct message_text *text, size_t at, size_t words
         for (size_t j = 0; j < sizeof names / sizeof *names; j++)
             if (length = strlen(names[j]),
                 strncmp(text->chars + i, names[j], length) == 0 &&
-                    (end = message_text_count(text, i + length, &number)) != MESSAGE_NOWHERE &&
+                    (length += text->chars[i + length] == ':',
+                     end = message_text_count(text, i + length, &number)) != MESSAGE_NOWHERE &&
                     end <= at)
                 return number + 1;
     return text->ranks[at];

@@ -235,7 +235,7 @@ static size_t numbered_length(const char *text, size_t at, size_t before, size_t
         size_t end = take_number(text, at + i, bytes, &number);
         size_t other = take_number(text, before + i, at, &last);
         if (end < bytes && other > before + i && number == last + 1 && text[end] == text[other] &&
-            strchr(": -\t", text[end]) && text[end])
+            strchr(": -\t", text[end]) && text[end] && (i == 0 || text[at + i - 1] == text[end]))
             return end + 1 - at;
         if (text[at + i] != text[before + i])
             break;
