@@ -137,21 +137,19 @@ static enum ar_status load_object(const char *path, const struct ar_policy_ops *
     void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
         const char *why = dlerror();
-        bool lacks_name = strstr(why, "undefined symbol") != NULL;
-        bool other = strstr(why, "invalid ELF header") || strstr(why, "file too short");
-        return ar_error_set(
-            error, other ? AR_INVALID : AR_MISSING,
-            "the policy \"%.200s\" cannot be loaded (%.300s); %s", path, why,
-            lacks_name ? "the program offers only names that begin with ar_: add the source of "
-                         "this one to the shared object"
-                       : "give the path of a shared object, built with -shared -fPIC");
+        return ar_invalid(
+            error, "the policy \"%.200s\" cannot be loaded (%.300s); %s", path, why,
+            strstr(why, "undefined symbol")
+                ? "the program offers only names that begin with ar_: add the source of this one "
+                  "to the shared object"
+                : "give the path of a shared object, built with -shared -fPIC");
     }
     void *symbol = dlsym(object, AR_POLICY_ENTRY_NAME);
     if (!symbol)
-        return ar_error_set(error, AR_MISSING,
-                            "\"%.200s\" is not a policy: it has no function %s; "
-                            "allocators/README.md shows the one to write",
-                            path, AR_POLICY_ENTRY_NAME);
+        return ar_invalid(error,
+                          "\"%.200s\" is not a policy: it has no function %s; "
+                          "allocators/README.md shows the one to write",
+                          path, AR_POLICY_ENTRY_NAME);
     /* ISO C has no conversion from a data pointer to a function pointer; POSIX guarantees that the
      * bytes are the same. */
     ar_policy_entry *entry;
@@ -272,7 +270,7 @@ static enum ar_status make(const struct part *part, const struct ar_policy_conte
     if (context->unguarded)
         return AR_OK;
     struct ar_policy *inner = *out;
-    status = guard_decorator.wrap(context, NULL, inner, out, error);
+    status = guard_decorator.wrap(context, part->values, inner, out, error);
     if (status)
         ar_policy_destroy(inner);
     return status;

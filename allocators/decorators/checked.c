@@ -4,13 +4,15 @@
  *    overlaps no live block.
  * 2. A block that is freed is live and has the same fields as when it was returned. Otherwise it is
  *    foreign or freed twice, and the policy is not called.
- * 3. A request that fails changes neither live nor granted bytes nor the number of blocks, and the
- *    totals are always those of the record.
+ * 3. A request that fails changes neither live nor granted bytes nor the number of blocks, and is
+ *    counted in `failures`; the totals are always those of the record.
  * 4. Statuses are those of the contract, and a walk and `room` are possible: otherwise the next
  *    call returns the fault, because these hooks cannot.
  * 5. Every `every` calls, and after each call while at most `small` blocks are live: the walk is in
  *    the order of addresses, adds up to the totals and has each live block as a used range; and
  *    validate succeeds.
+ * 6. A request that makes the policy reserve more leaves it within its option `limit`: only of a
+ *    policy from a shared object, whose guard knows the option.
  * A fault is returned as CORRUPT, with a sentence in ar_policy_problem. Overlaps are found by
  * address; the device, which knows the mappings, checks that no two addresses share a physical
  * page. The time of a call is proportional to the live blocks: this is for tests. */
@@ -39,8 +41,9 @@ struct checked {
     size_t count, room;
     uint64_t live_bytes, granted_bytes;                           /* of all shadows */
     uint64_t retired_bytes, retired_granted_bytes, retired_count; /* of retired ones */
-    uint64_t every, small, calls;
-    bool broken; /* after the first CORRUPT */
+    uint64_t every, small, calls, failures;
+    uint64_t limit_bytes; /* of the policy; UINT64_MAX: none, or not known */
+    bool broken;          /* after the first CORRUPT */
     struct ar_error error;
 };
 
@@ -124,14 +127,15 @@ static bool compare_range(void *argument, const struct ar_policy_range *range)
            self->shadows[compare->at].block.address < range->address)
         compare->at++; /* a pending range */
     size_t at = compare->at++;
-    if (at >= self->count || self->shadows[at].block.address < range->address ||
-        self->shadows[at].block.address + self->shadows[at].block.granted_bytes > compare->end) {
+    const struct ar_policy_block *block = at < self->count ? &self->shadows[at].block : NULL;
+    if (block && block->address < range->address)
+        snprintf(compare->problem, sizeof compare->problem,
+                 "the live block at %" PRIu64 " is no used range of the walk", block->address);
+    else if (!block || block->address + block->granted_bytes > compare->end)
         snprintf(compare->problem, sizeof compare->problem,
                  "the walk shows a used range at %" PRIu64 ", which is not a live block",
                  range->address);
-        return false;
-    }
-    return true;
+    return !compare->problem[0];
 }
 
 /* The sentence of a policy about itself, without its name, which the caller adds. */
@@ -257,6 +261,24 @@ static enum ar_status record(struct checked *self, const struct ar_policy_reques
     return AR_OK;
 }
 
+/* `failures` of rule 3, and rule 6. */
+static enum ar_status check_counts(struct checked *self, uint64_t reserved_before)
+{
+    const struct ar_policy *inner = self->forward.inner;
+    uint64_t reserved = inner->totals.reserved_bytes;
+    struct ar_policy_stats stats = {.largest_free_block_bytes = 0};
+    inner->ops->stats(inner, &stats);
+    if (stats.count.failures != self->failures)
+        return corrupt(self,
+                       "the counter `failures` is %" PRIu64
+                       ", alloc has returned NO_MEMORY %" PRIu64 " times",
+                       stats.count.failures, self->failures);
+    if (reserved > reserved_before && reserved > self->limit_bytes)
+        return corrupt(self, "%" PRIu64 " bytes are reserved, above limit=%" PRIu64, reserved,
+                       self->limit_bytes);
+    return AR_OK;
+}
+
 static enum ar_status checked_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                     struct ar_policy_block *out)
 {
@@ -265,10 +287,14 @@ static enum ar_status checked_alloc(struct ar_policy *base, const struct ar_poli
         return AR_CORRUPT;
     self->calls++;
     AR_TRY_HOST(make_room(self, 1));
+    uint64_t reserved = base->totals.reserved_bytes;
     enum ar_status status = known_status(self, forward_alloc(base, request, out), "alloc");
     if (status != AR_OK && status != AR_NO_MEMORY)
         return status;
+    self->failures += status == AR_NO_MEMORY ? 1 : 0;
     enum ar_status checks = status ? AR_OK : record(self, request, out);
+    if (!checks)
+        checks = check_counts(self, reserved);
     if (!checks)
         checks = check_totals(self);
     return checks ? checks : status;
@@ -468,6 +494,7 @@ static struct checked *make(struct ar_host *host, const struct checked_values *v
     struct ar_policy_ops *ops = &self->forward.ops;
     self->every = values->every;
     self->small = values->small;
+    self->limit_bytes = UINT64_MAX;
     ops->destroy = checked_destroy;
     ops->alloc = checked_alloc;
     ops->free = checked_free;
@@ -496,7 +523,7 @@ static enum ar_status checked_wrap(const struct ar_policy_context *context, cons
 /* ---- the guard ------------------------------------------------------------------------------- */
 
 /* The oracle around a policy of a shared object, under the policy's own name, with metadata that is
- * not counted as the policy's. */
+ * not counted as the policy's. It is wrapped with the values of the policy. */
 extern const struct decorator_ops guard_decorator;
 
 static void guard_destroy(struct ar_policy *base)
@@ -506,11 +533,11 @@ static void guard_destroy(struct ar_policy *base)
     free(host);
 }
 
-static enum ar_status guard_wrap(const struct ar_policy_context *context, const void *none,
+static enum ar_status guard_wrap(const struct ar_policy_context *context, const void *inner_values,
                                  struct ar_policy *inner, struct ar_policy **out,
                                  struct ar_error *error)
 {
-    (void)context, (void)none;
+    (void)context;
     static const struct checked_values values = {.every = 256, .small = 16};
     struct ar_host *host = calloc(1, sizeof *host);
     struct checked *self = host ? make(host, &values, inner, error) : NULL;
@@ -520,6 +547,8 @@ static enum ar_status guard_wrap(const struct ar_policy_context *context, const 
     }
     snprintf(self->forward.name, sizeof self->forward.name, "%s", inner->ops->name);
     self->forward.ops.destroy = guard_destroy;
+    if (!inner->ops->change) /* which may set another limit */
+        self->limit_bytes = ar_policy_limit(inner_values);
     *out = &self->forward.base;
     return AR_OK;
 }

@@ -44,7 +44,8 @@ enum hook {
 
 #define LIES                                                                                       \
     "none|overlap|small|outside|nothing|wrap|misaligned|live|granted|reserved|huge|walk|"          \
-    "endless|servable|corrupt|status|free-status|null|name|block-count|pending"
+    "endless|servable|corrupt|status|free-status|null|name|block-count|pending|"                   \
+    "failures|limit"
 enum lie {
     LIE_NONE,
     LIE_OVERLAP,     /* the address of the block before */
@@ -67,6 +68,8 @@ enum lie {
     LIE_NAME,        /* an instance whose ops have no name */
     LIE_BLOCK_COUNT, /* totals: no live block */
     LIE_PENDING,     /* totals: more pending bytes than reserved ones */
+    LIE_FAILURES,    /* counters: one failure more */
+    LIE_LIMIT,       /* reserves more than its option allows */
 };
 
 struct misbehaving_values {
@@ -169,7 +172,10 @@ static enum ar_status misbehaving_create(const struct ar_policy_context *context
     struct misbehaving *self = ar_policy_new(context, &misbehaving_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;
-    enum ar_status status = skeleton_create(context, &given->inner, &self->inner, error);
+    struct skeleton_values inner_values = given->inner;
+    if (given->lie == LIE_LIMIT)
+        inner_values.common.limit_bytes = 0;
+    enum ar_status status = skeleton_create(context, &inner_values, &self->inner, error);
     if (status) {
         ar_host_free(context->host, self, sizeof *self);
         return status;
@@ -241,7 +247,9 @@ static enum ar_status misbehaving_free(struct ar_policy *base, const struct ar_p
 
 static void misbehaving_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
-    skeleton_stats(enter(base, HOOK_STATS)->inner, out);
+    const struct misbehaving *self = enter(base, HOOK_STATS);
+    skeleton_stats(self->inner, out);
+    out->count.failures += lies(self, LIE_FAILURES) ? 1 : 0;
     out->totals = base->totals;
 }
 

@@ -30,8 +30,10 @@ static enum ar_status planted_alloc(struct ar_policy *base, const struct ar_poli
 {
     struct skeleton *self = (struct skeleton *)base;
     struct ar_policy_request more = *request;
-    if (PLANT_END != UINT64_MAX && self->counted.count.flushes++ >= PLANT_END)
+    if (PLANT_END != UINT64_MAX && self->counted.count.flushes++ >= PLANT_END) {
+        self->counted.count.failures++;
         return AR_NO_MEMORY;
+    }
     more.bytes += more.bytes * PLANT_WASTE / 100;
     for (volatile int i = 0; i < PLANT_WORK;)
         i = i + 1;

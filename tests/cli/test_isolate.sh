@@ -86,11 +86,14 @@ check no_cut_off_rows [ "$(cat "$tmp/cut.csv")" = 'event,op,id,requested,granted
 # Without --isolate: each lie is found, the rest is ranked and written, and the exit status says so.
 lies=$(sed -n '/^#define LIES/,/^enum/p' tests/cli/misbehaving.c | grep -oE '[a-z][a-z-]*' | grep -vE '^(define|none|enum|lie)$')
 specs=()
-for lie in $lies; do specs+=(-p "$bad:lie=$lie"); done
+for lie in $lies; do specs+=(-p "$bad:lie=$lie,limit=64MiB"); done
 run run -d sim -p torch "${specs[@]}" -w order_flip -w random:events=300 --json "$tmp/lies.json" --csv "$tmp/lies.csv"
 check a_lie_is_an_internal_fault [ "$status" = 4 ]
-check a_lie_names_the_policy grep -qE '^allocrig: policy .*/bad.so:lie=overlap broke the contract at order_flip: its row says how$' "$err"
+check a_lie_names_the_policy grep -qE '^allocrig: policy .*/bad.so:lie=overlap,limit=64MiB broke the contract at order_flip: its row says how$' "$err"
 check a_lie_is_told_in_the_table grep -qE 'DNF: broke the contract: event [0-9]+: the request failed: call [0-9]+: .* overlaps the live one' <(tr -s ' \n' ' ' <"$out")
+check a_limit_is_told grep -qE '[0-9]+ bytes are reserved, above limit=67108864' "$tmp/lies.json"
+check a_counter_is_told grep -qE 'the counter .failures. is 1, alloc has returned NO_MEMORY 0 times' "$tmp/lies.json"
+check a_block_outside_is_told grep -qE 'the live block at 4096 is no used range of the walk' "$tmp/lies.json"
 check there_are_lies [ "$(wc -w <<<"$lies")" -ge 20 ]
 check the_liar_is_not_ranked [ "$(awk -F, '$1 == "torch" && $15 == "true"' "$tmp/lies.csv" | wc -l)" = 2 ]
 for lie in $lies; do
