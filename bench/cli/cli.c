@@ -528,7 +528,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
  * 3. Two outputs are two files; otherwise the second would replace the first. One of them may be
  *    standard output.
  * 4. An output is not an input: a slip such as `history FILE --json FILE` would replace it. The
- *    files are compared, not the paths. Two arguments may be one file (`convert A A`). */
+ *    files are compared, not the paths. */
 
 bool cli_same_file(const char *left, const char *right)
 {

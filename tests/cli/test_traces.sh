@@ -112,6 +112,11 @@ printf '# allocrig-trace 1\n!,driver,local,x\na,0,1\n' >"$tmp/bad_driver.txt"
 refuses a_bad_note_on_the_driver 2 'a note on the driver is driver,local,BYTES or driver,took,BYTES' run -p torch -w "$tmp/bad_driver.txt" -d sim
 refuses convert_merge_of_changes 2 'set: event 1: the note "settings,.*" is on the allocator of one process' \
     convert "$tmp/t.txt" "$tmp/x.txt" --merge "$tmp/set.txt"
+cp "$tmp/r.txt" "$tmp/own.txt"
+ln -s own.txt "$tmp/link.txt"
+refuses convert_onto_itself 2 'convert: OUT would overwrite ".*/own.txt", which is an input; name another file' convert "$tmp/own.txt" "$tmp/own.txt" --steps 1
+refuses convert_onto_a_merged_one 2 'OUT would overwrite ".*/link.txt"' convert "$tape" "$tmp/link.txt" --merge "$tmp/own.txt"
+check convert_leaves_its_input cmp "$tmp/own.txt" "$tmp/r.txt"
 refuses convert_one_name 2 'two files are needed' convert "$tape"
 refuses convert_three_names 2 'one file too many' convert "$tape" "$tmp/x.txt" "$tmp/y.txt"
 refuses convert_missing 2 "$tmp/no.bin: .*No such file" convert "$tmp/no.bin" "$tmp/x.txt"
