@@ -18,6 +18,8 @@
 #include "bench/statistics/statistics.h"
 #include "bench/suite/child.h"
 
+#define COMMIT_LONGEST 100
+
 #define BEGINNING "{\"schema\": \"" HISTORY_SCHEMA "\""
 
 static enum ar_status failed(const char *path, const char *what, struct ar_error *error)
@@ -605,6 +607,16 @@ static enum ar_status add_to(int file, const char *path, const char *line, size_
     return status;
 }
 
+/* The page shows its first letters, and a waiver names it. */
+static bool is_name(const char *commit)
+{
+    size_t length = strlen(commit);
+    for (const char *at = commit; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return false;
+    return length <= COMMIT_LONGEST;
+}
+
 static enum ar_status check(const struct result_set *results, struct history_stamp *stamp,
                             struct ar_error *error)
 {
@@ -618,6 +630,11 @@ static enum ar_status check(const struct result_set *results, struct history_sta
         stamp->commit = results->commit ? results->commit : "unknown";
     if (strcmp(stamp->commit, "unknown") == 0 || !*stamp->commit)
         return ar_invalid(error, "the results name no commit; add --commit NAME");
+    if (!is_name(stamp->commit))
+        return ar_invalid(error,
+                          "the commit \"%.40s\" is no name; write at most %d letters, digits and "
+                          "signs without spaces: --commit NAME",
+                          stamp->commit, COMMIT_LONGEST);
     if (!stamp->time)
         stamp->time = results->time ? results->time : "";
     if (!is_time(stamp->time))
