@@ -9,7 +9,7 @@ if [ "$TEST_VARIANT" != release ]; then
     exit 0
 fi
 prefix=$TEST_TMP/prefix
-check installs make -s install PREFIX="$prefix"
+check installs flock .build make -s install PREFIX="$prefix"
 check installs_the_program "$prefix/bin/allocrig" --version
 cp allocators/skeleton/skeleton.c "$TEST_TMP/mine.c"
 check builds_with_installed_headers "${CC:-cc}" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC \

@@ -13,7 +13,7 @@ fi
 cc=${CC:-cc} cxx=${CXX:-c++}
 dest=$TEST_TMP/dest prefix=/opt/allocrig
 root=$dest$prefix
-check installs make -s install DESTDIR="$dest" PREFIX=$prefix >"$out" 2>&1
+check installs flock .build make -s install DESTDIR="$dest" PREFIX=$prefix >"$out" 2>&1
 [ -e "$root/lib/liballocrig.so.0" ] || { cat "$out" && finish; }
 tail -n 1 "$out"
 

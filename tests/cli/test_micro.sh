@@ -10,7 +10,7 @@ if [ "$TEST_VARIANT" != release ]; then
 fi
 
 if printf '#include <benchmark/benchmark.h>\n' | "${CXX:-g++}" -E -x c++ - >/dev/null 2>&1; then
-    check micro_builds make -s $build/bench/micro/micro
+    check micro_builds flock .build make -s $build/bench/micro/micro
     RESULTS=$TEST_TMP MICRO_FLAGS='--benchmark_filter=^(pair|replay)/.*(growth|loop_only) --benchmark_min_time=0.001' \
         bench/micro/run.sh $build micro >"$TEST_TMP/micro.txt" 2>&1
     check micro_has_the_reference_loop grep -qE '^\(loop only\) +[0-9]+\.[0-9]' "$TEST_TMP/micro.txt"
@@ -57,7 +57,7 @@ fi
 
 # What the harness adds, on a simulated card: nothing under growth; direct's driver calls are seen.
 tape=gradient_tape:layers=2,width=256,batches=8,lengths=1,steps=4
-check harness_builds make -s $build/bench/micro/harness
+check harness_builds flock .build make -s $build/bench/micro/harness
 $build/bench/micro/harness -d sim:profile=h100 -w $tape -p growth --csv "$TEST_TMP/harness.csv" >"$TEST_TMP/harness.txt"
 check harness_adds_nothing_where_no_call_is_made [ $? = 0 ]
 check harness_says_met grep -qE '^growth .*\+0\.00 %.*: met$' "$TEST_TMP/harness.txt"
@@ -70,7 +70,7 @@ $build/bench/micro/harness --blocks 0 2>/dev/null
 check harness_refuses_no_blocks [ $? = 2 ]
 
 if command -v valgrind >/dev/null; then
-    check instructions_build make -s $build/bench/micro/instructions
+    check instructions_build flock .build make -s $build/bench/micro/instructions
     RESULTS=$TEST_TMP QUICK=1 bench/micro/run.sh $build instructions >"$TEST_TMP/instructions.out" 2>&1
     status=$?
     cat "$TEST_TMP/instructions.out"

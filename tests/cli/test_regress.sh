@@ -10,7 +10,7 @@ if [ "$TEST_VARIANT" != release ]; then
     echo "skip regress: callgrind counts the release build only"
     exit 0
 fi
-make -s .build/release/bench/micro/instructions || exit 1
+flock .build make -s .build/release/bench/micro/instructions || exit 1
 counting=yes
 command -v valgrind >/dev/null || counting=no
 so=$tmp/planted.so
