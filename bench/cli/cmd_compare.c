@@ -7,7 +7,7 @@
 
 struct arguments {
     struct cli_words sets;
-    const char *old, *new, *markdown, *junit, *waivers, *today;
+    const char *old, *new, *markdown, *junit, *json, *waivers, *today;
     bool all, annotations, require_all;
     struct verdict_rules rules;
     double effect_percent;
@@ -25,6 +25,7 @@ static const struct cli_option options[] = {
      CLI_FLAG(require_all)},
     {0, "markdown", "FILE", "write the table as Markdown", CLI_FILE(markdown)},
     {0, "junit", "FILE", "write the rows as JUnit XML", CLI_FILE(junit)},
+    {0, "json", "FILE", "write the figures and their verdicts as JSON", CLI_FILE(json)},
     {0, "annotations", NULL, "print GitHub annotations of regressions", CLI_FLAG(annotations)},
     {0},
 };
@@ -49,14 +50,17 @@ static enum ar_status write_files(const struct arguments *self, const struct ver
                                   struct ar_error *error)
 {
     AR_CLOSED(output_set_abandon) struct output_set outputs = {0};
-    FILE *markdown, *junit;
+    FILE *markdown, *junit, *json;
     AR_TRY(output_set_add(&outputs, self->markdown, &markdown, error));
     AR_TRY(output_set_add(&outputs, self->junit, &junit, error));
+    AR_TRY(output_set_add(&outputs, self->json, &json, error));
     *quiet = outputs.standard;
     if (markdown)
         AR_TRY(compare_page(verdicts, waivers, self->all, markdown, TABLE_MARKDOWN, error));
     if (junit)
         compare_junit(verdicts, junit);
+    if (json)
+        compare_json(verdicts, json);
     return output_set_commit(&outputs, error);
 }
 

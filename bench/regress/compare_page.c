@@ -353,6 +353,62 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
     fputs("  </testsuite>\n</testsuites>\n", stream);
 }
 
+/* A number as a number, "-" as null, an outcome as text. */
+static void put_value(struct json_writer *json, const char *key, const char *text)
+{
+    char *end = NULL;
+    double number = strtod(text, &end);
+    if (strcmp(text, "-") == 0)
+        json_put_null(json, key);
+    else if (*end || end == text)
+        json_put_text(json, key, text);
+    else if (strspn(text, "0123456789") == strlen(text))
+        json_put_integer(json, key, strtoull(text, NULL, 10));
+    else
+        json_put_real(json, key, number);
+}
+
+static void put_row(struct json_writer *json, const struct verdict_row *row)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "verdict", verdict_name(row->verdict));
+    JSON_PUT(json, row, policy, workload);
+    json_put_text(json, "device", row->where);
+    json_put_text(json, "metric", row->figure);
+    put_value(json, "old", row->old);
+    put_value(json, "new", row->new);
+    json_put_known_real(json, "change", row->change >= 0, row->change);
+    json_put_known_real(json, "p", row->timed, row->test.p);
+    JSON_PUT(json, row, missing, added);
+    json_put_text(json, "note", row->note[0] ? row->note : NULL);
+    json_put_text(json, "waiver", change_is_waived(row->waiver) ? row->waiver->name : NULL);
+    json_end_object(json);
+}
+
+void compare_json(const struct verdicts *verdicts, FILE *stream)
+{
+    struct json_writer json = {.stream = stream, .lean_from = 2};
+    const struct result_set *sets[] = {verdicts->old, verdicts->new};
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "schema", "allocrig.comparison/1");
+    for (size_t i = 0; i < AR_COUNT(sets); i++) {
+        json_begin_object(&json, i ? "new" : "old");
+        JSON_PUT(&json, sets[i], commit, time);
+        json_end_object(&json);
+    }
+    json_begin_object(&json, "figures");
+    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
+        json_put_integer(&json, verdict_name((enum verdict)verdict), verdicts->figures[verdict]);
+    json_end_object(&json);
+    json_put_integer(&json, "regressions", verdicts->figures[VERDICT_WORSE] - verdicts->waived);
+    JSON_PUT(&json, verdicts, runs, counts, missing);
+    json_begin_array(&json, "rows");
+    for (size_t i = 0; i < verdicts->count; i++)
+        put_row(&json, &verdicts->rows[i]);
+    json_end_array(&json);
+    json_end_object(&json);
+}
+
 void compare_annotations(const struct verdicts *verdicts, FILE *stream)
 {
     for (size_t i = 0; i < verdicts->count; i++) {

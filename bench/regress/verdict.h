@@ -132,7 +132,7 @@ void verdicts_close(struct verdicts *self);
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-/* Writes a comparison as a table, as JUnit XML, and as annotations of GitHub. */
+/* Writes a comparison as a table, as JUnit XML, as JSON, and as annotations of GitHub. */
 
 /* Prints the figures that changed or have no data; then a line for each policy with figures that
  * are better or worse, the number of figures by verdict, the smallest change that is detected,
@@ -143,6 +143,10 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
 
 /* A test case for every row: WORSE is a failure; waived, AMBIGUOUS and NO-DATA rows are skipped. */
 void compare_junit(const struct verdicts *verdicts, FILE *stream);
+
+/* The numbers of figures, and a row for each that is not an exact SAME. `change` is a fraction of
+ * the old value; null: it has none. */
+void compare_json(const struct verdicts *verdicts, FILE *stream);
 
 /* A line for every WORSE row: ::error, or ::warning if it is waived. */
 void compare_annotations(const struct verdicts *verdicts, FILE *stream);

@@ -33,13 +33,15 @@ check smallest_effect_is_said grep -q '^Smallest change that is detected: exact 
 
 build -DPLANT_WASTE=3
 results "$tmp/waste.json"
-run compare "$tmp/old.json" "$tmp/waste.json" --markdown "$tmp/waste.md" --junit "$tmp/waste.xml" --annotations --all
+run compare "$tmp/old.json" "$tmp/waste.json" --markdown "$tmp/waste.md" --junit "$tmp/waste.xml" --json "$tmp/waste-verdicts.json" --annotations --all
 check waste_is_caught [ "$status" = 1 ]
 said waste_is_told '^WORSE peak_granted_bytes [0-9]+ [0-9]+ [0-9.]+ % worse'
 check waste_ends_with_a_sentence grep -q 'allocrig: compare: [0-9]* figures are worse, first ' "$err"
 check waste_is_annotated grep -q '^::error title=peak_granted_bytes is worse::random' "$out"
 check waste_in_markdown grep -q "^| WORSE | peak_granted_bytes" "$tmp/waste.md"
 check waste_in_junit grep -q '<failure type="regression" message="WORSE: ' "$tmp/waste.xml"
+check waste_in_json grep -qE '^    \{"verdict": "WORSE", "policy": ".*planted.so", "workload": "random:.*", "metric": "peak_granted_bytes", "old": [0-9]+, "new": [0-9]+, "change": 0\.0' "$tmp/waste-verdicts.json"
+check json_counts_regressions [ "$(grep -c '"verdict": "WORSE"' "$tmp/waste-verdicts.json")" = "$(sed -n 's/^  "regressions": \([0-9]*\),/\1/p' "$tmp/waste-verdicts.json")" ]
 run compare "$tmp/old.json" "$tmp/waste.json"
 check one_policy_is_one_row [ "$(grep -c '^WORSE' "$out")" = 1 ]
 said how_many_and_the_largest '^WORSE [0-9]+ policy .*planted.so, [0-9]+ figures in 2 workloads; first: '
@@ -55,6 +57,8 @@ results "$tmp/earlier.json"
 run compare "$tmp/old.json" "$tmp/earlier.json"
 check no_longer_finishing_is_caught [ "$status" = 1 ]
 said no_longer_finishing_is_told '^WORSE 1 outcome of random.* with policy .*: passed before, DNF @ [0-9]+ .*finished before'
+run compare "$tmp/later.json" "$tmp/earlier.json" --json -
+check an_event_earlier_in_json grep -qE '"metric": "outcome", "old": "DNF @ [0-9]+ .capacity.", "new": "DNF @ [0-9]+ .capacity.", "change": null' "$out"
 run compare "$tmp/later.json" "$tmp/earlier.json"
 check an_event_earlier_is_caught [ "$status" = 1 ]
 said an_event_earlier_is_told '^WORSE 1 outcome of random.*: DNF @ [0-9]+ .*fails earlier'
