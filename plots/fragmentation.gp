@@ -1,6 +1,7 @@
 # Fragmentation: each policy at each workload, by three definitions and by the overhead.
 # The means are over the whole run, weighted by a clock that no policy influences. Lower is better in all
-# four. A figure that is not computed from any bytes is null and not drawn. ONLY, if it is not empty, has the
+# four. A figure that is not computed from any bytes is null and not drawn. A cross at the upper edge: the
+# program, or with replicates one of them, did not finish, so there is no figure. ONLY, if it is not empty, has the
 # names of the panels that are drawn, such as 'external overhead'.
 load 'plots/style.gp'
 
@@ -8,6 +9,8 @@ WORKLOADS = values(1, 1)
 L = words(WORKLOADS)
 SHOWN = values(2, 1)
 M = key_policies(SHOWN, 0)
+UNFINISHED = system(sprintf("awk -F, 'NR > 1 && $6 == \"\" { printf \"%%s|%%s \", $1, $2 }' '%s'", IN))
+if (UNFINISHED ne '') { crosses = key_add('did not finish', '#444444', 2, 1, 0) }
 load 'plots/spread.gp'
 array WORDS[4] = ['internal', 'external', 'unusable', 'overhead']
 array NAMES[4] = ['internal: mean of 1 - live / granted', 'external: mean of 1 - largest servable / free', 'unusable free index at the median request, mean', 'overhead: peak physical / peak live']
@@ -52,6 +55,11 @@ do for [p = 1:4] { if (WIDTH - LEFT - RIGHT < 7.1 * strlen(NAMES[p])) { NAMES[p]
 set xrange [0.5:L + 0.5]
 if (ASLANT) { set xtics nomirror scale 0 rotate by 25 right font ',9' ('' 0) } else { set xtics nomirror scale 0 ('' 0) }
 do for [w = 1:L - 1] { set arrow w from w + 0.5, graph 0 to w + 0.5, graph 1 nohead back lc rgb '#CCCCCC' }
+do for [w = 1:L] { do for [k = 1:M] {
+    if (has(UNFINISHED, word(WORKLOADS, w).'|'.KEY_NAME[k])) {
+        set label 2000 + M * w + k '' at place(w, k), graph 1 point pt 2 ps 0.85 lc rgb KEY_COLOUR[k]
+    }
+} }
 # Pixels from `low` to `high` in panel p.
 PANEL = ROW - ABOVE - BELOW
 tall(low, high) = p == 4 ? (above > 4 ? log10(high / low) / log10(above * 1.2 / 0.9) : (high - low) / larger(above - 0.95, 0.05)) * PANEL \

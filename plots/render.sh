@@ -100,6 +100,7 @@ caption() {
         ! has_panel unusable || echo "Unusable free index: the part of the free bytes that cannot hold whole blocks of the median request (half of all requested bytes are in requests of at most its size)."
         ! has_panel overhead || echo "Overhead: the peak of physical bytes, which the device charges in pages, / the peak of live bytes, which the program asked for and has not freed."
         [ "$panels" = overhead ] || echo "All but the overhead are means over the run, weighted by the time of the recording or, without times, by the bytes of requests."
+        ! awk -F, 'NR > 1 && $6 == "" { found = 1 } END { exit !found }' "$2" || echo "A cross at the upper edge: the program did not finish (with replicates: at least one of them did not)."
         ;;
     latency) echo "Host time of a call of the policy, by percentile of all calls, without the driver's time and without waits." ;;
     pareto) echo "The peak of physical bytes divided by the peak of live bytes, against the driver's share of the run time. The line joins the policies that no other policy beats in both." ;;

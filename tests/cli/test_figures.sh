@@ -99,13 +99,17 @@ mkdir -p "$TEST_TMP/failed"
     echo 'policy,event,time_s,live_bytes,reserved_bytes,physical_bytes,passed'
     for row in 0,0,100,200,200 5,1.5,150,300,300; do echo "growth,$row,false"; echo "\"torch:conf='a,b'\",$row,true"; done
 } >"$TEST_TMP/failed/series-short.csv"
+{ cat "$data/fragmentation.csv"; echo gpt2_train,direct,,,,; } >"$TEST_TMP/failed/fragmentation.csv"
 plots/render.sh "$TEST_TMP/failed" "$TEST_TMP/failed" svg svg-column >/dev/null 2>&1
+check a_run_without_a_figure_has_a_cross [ "$(grep -ch '>did not finish<' "$TEST_TMP"/failed/fragmentation*.svg | paste -sd ' ')" = '1 1' ]
+check its_crosses_are_in_all_panels [ "$(grep -ch "<use xlink:href='#gpPt1'" "$TEST_TMP"/failed/fragmentation*.svg | paste -sd ' ')" = '5 5' ]
+check a_cross_is_in_the_caption grep -q 'A cross at the upper edge: the program did not finish' "$TEST_TMP/failed/captions.txt"
 check equal_curves_of_which_one_failed_are_two eval 'grep -q ">torch:conf=.a,b.<" "$TEST_TMP/failed/memory-short.svg" && grep -q ">growth<" "$TEST_TMP/failed/memory-short.svg"'
 check a_failed_run_has_its_moment [ "$(grep -chE '>did not finish: first failed<|>request at 1.5 s<' "$TEST_TMP"/failed/memory-short*.svg | paste -sd ' ')" = '2 2' ]
 check a_failed_run_has_no_peak [ "$(grep -ch '× live<' "$TEST_TMP"/failed/memory-short*.svg | paste -sd ' ')" = '1 1' ]
 check a_failed_run_is_in_the_key [ "$(grep -ch '>did not finish: first failed request<' "$TEST_TMP"/failed/memory-short*.svg | paste -sd ' ')" = '1 1' ]
 check a_failed_run_is_in_the_caption grep -q 'Did not finish: growth. Their curves end' "$TEST_TMP/failed/captions.txt"
-check who_finished_is_not_named eval '! grep -q "Did not finish" "$out/captions.txt" && ! grep -q "did not finish" "$out/memory-saw_tooth.svg"'
+check who_finished_is_not_named eval '! grep -q "Did not finish" "$out/captions.txt" && ! grep -q "did not finish" "$out"/{memory-saw_tooth,fragmentation}.svg'
 
 echo 'workload,policy,alloc_p50_ns,alloc_p90_ns,alloc_p99_ns,alloc_p999_ns,alloc_max_ns,free_p50_ns,free_p99_ns' >"$data/latency.csv"
 output=$(FIGURES=latency plots/render.sh "$data" "$out" 2>&1)
