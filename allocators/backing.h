@@ -9,10 +9,6 @@
 #ifndef ALLOCATORS_BACKING_H
 #define ALLOCATORS_BACKING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 AR_BEGIN_DECLS

@@ -1,7 +1,5 @@
 #include "allocators/deferred.h"
 
-#include <string.h>
-
 void deferred_open(struct deferred *self, struct ar_backing *backing, struct ar_host *host,
                    deferred_complete *complete, void *argument)
 {

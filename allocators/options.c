@@ -5,9 +5,6 @@
 #include "allocators/options.h"
 
 #include <ctype.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "allocators/base/size.h"
 

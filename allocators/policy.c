@@ -2,8 +2,6 @@
  * shares. */
 #include "allocators/policy.h"
 
-#include <inttypes.h>
-
 void ar_policy_stats(const struct ar_policy *self, struct ar_policy_stats *out)
 {
     struct ar_policy_room room;

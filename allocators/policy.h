@@ -9,8 +9,6 @@
 #ifndef ALLOCATORS_POLICY_H
 #define ALLOCATORS_POLICY_H
 
-#include <string.h>
-
 #include "allocators/backing.h"
 #include "allocators/base/host.h"
 #include "allocators/options.h"

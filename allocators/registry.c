@@ -6,9 +6,6 @@
  * A step that fails undoes the steps before it. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/registry.h"

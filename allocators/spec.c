@@ -3,8 +3,6 @@
  * pairs, copy and original; the counts of the separators bound the numbers of links and pairs. */
 #include "allocators/spec.h"
 
-#include <stdlib.h>
-
 struct parser {
     char *copy; /* of the text; NULs are written into it */
     char *at;   /* the next character to read */

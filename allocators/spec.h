@@ -18,10 +18,6 @@
 #ifndef ALLOCATORS_SPEC_H
 #define ALLOCATORS_SPEC_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
 #include "allocators/base/status.h"
 
 AR_BEGIN_DECLS

@@ -1,9 +1,6 @@
 /* Devices by name: what a spec names is opened here. */
 #include "sim/device.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define KINDS_MOST 16
 
 const char *ar_device_call_name(enum ar_device_call call)

@@ -7,9 +7,6 @@
 #ifndef SIM_DEVICE_H
 #define SIM_DEVICE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "allocators/backing.h"
 #include "allocators/base/api.h"
 #include "allocators/base/status.h"

@@ -1,7 +1,5 @@
 #include "sim/kernel_shape.h"
 
-#include <stdbool.h>
-
 uint64_t kernel_shape_element_bytes(enum ar_device_type type)
 {
     static const uint64_t bytes[] = {

@@ -13,8 +13,6 @@
  * If nothing is left to do, the whole result is 0. */
 #pragma once
 
-#include <stdint.h>
-
 #include "sim/device.h"
 
 /* Bytes of one element: 1, 2, 4 or 8. */

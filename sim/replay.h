@@ -2,9 +2,6 @@
  * passes of a run. sim/replay/README.md describes both. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "allocators/policy.h"
 #include "sim/device.h"
 #include "sim/metrics/metrics.h"

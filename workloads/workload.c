@@ -1,8 +1,6 @@
 /* Opens the workload that a user names: a path if it looks like one, else a generator's spec. */
 #include "workloads/workload.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "allocators/base/size.h"

@@ -1,8 +1,5 @@
 #include "allocators/base/map.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define FIRST_ROOM  64u
 #define FIRST_SHIFT 58u
 #define MULTIPLIER  UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / the golden ratio */

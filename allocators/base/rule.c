@@ -1,5 +1,4 @@
 #include <ctype.h>
-#include <string.h>
 
 #include "allocators/base/rule.h"
 #include "allocators/base/size.h"

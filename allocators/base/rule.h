@@ -13,8 +13,6 @@
 #ifndef ALLOCATORS_BASE_RULE_H
 #define ALLOCATORS_BASE_RULE_H
 
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 AR_BEGIN_DECLS

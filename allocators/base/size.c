@@ -1,9 +1,6 @@
 #include "allocators/base/size.h"
 
 #include <ctype.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 /* A fraction of a size times its unit needs more than 64 bits. */
 __extension__ typedef unsigned __int128 wide;

@@ -2,10 +2,6 @@
 #ifndef ALLOCATORS_BASE_SIZE_H
 #define ALLOCATORS_BASE_SIZE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 AR_BEGIN_DECLS

@@ -2,9 +2,6 @@
 
 #include <limits.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/utf8.h"
 

@@ -1,8 +1,13 @@
 /* The results of calls in the whole project: one list of statuses, and a sentence for people.
- * Libraries return them; only the program prints. */
+ * Libraries return them; only the program prints. Nearly every file includes this one, directly or
+ * not, and with it the headers below of the C library, which no such file repeats. */
 #ifndef ALLOCATORS_BASE_STATUS_H
 #define ALLOCATORS_BASE_STATUS_H
 
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,11 +16,7 @@
  * A fault is returned as CORRUPT, with a sentence in ar_policy_problem. Overlaps are found by
  * address; the device, which knows the mappings, checks that no two addresses share a physical
  * page. The time of a call is proportional to the live blocks: this is for tests. */
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-
-#include <stdlib.h>
 
 #include "allocators/base/array.h"
 #include "allocators/decorators/forward.h"

@@ -3,8 +3,6 @@
  * policy, and a copy of seven numbers is cheaper than a hook. */
 #include "allocators/decorators/forward.h"
 
-#include <stdio.h>
-
 static const struct ar_policy *inside(const struct ar_policy *base)
 {
     return ((const struct forward *)base)->inner;

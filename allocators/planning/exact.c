@@ -37,8 +37,6 @@
  * slot instead of the lowest, weights, and dead states are new in this project. */
 #include "allocators/planning/packing.h"
 
-#include <string.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 

@@ -9,8 +9,6 @@
  * static orders of MiniMalloc (Moffitt, 2023). */
 #include "allocators/planning/packing.h"
 
-#include <string.h>
-
 /* After this number of steps no further order is tried. */
 #define STEPS_MOST UINT64_C(400000000)
 

@@ -9,8 +9,6 @@
  * 3. A limit is the maximum size of the pool. With `retry`, a request that fails waits for the
  *    streams and is tried once more, as TensorFlow and CuPy do.
  * 4. A trim waits for the streams and releases free memory, as empty_cache of PyTorch does. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"

@@ -20,7 +20,6 @@
  * and its objects of 65 to 80 bytes in between: here there are none. CPython's blocks also lie in
  * pools of 204, which the order in which they become free arranges; here there is one pool.
  * ties=address does without all that: of equal chunks it takes the lowest. */
-#include <stdio.h>
 
 #include "allocators/base/size.h"
 #include "allocators/heap.h"

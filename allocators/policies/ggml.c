@@ -21,8 +21,6 @@
  * 8. Blocks must be freed in the reverse order of their requests. ggml checks that with an
  *    assertion. Here such a free is refused and stops the run; `pool=leg`, the default here, serves
  *    any order. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/range_tree.h"

@@ -15,8 +15,6 @@
  * Two things are left out. Chunks that a session's run uses belong to its stream until the run ends
  * (StreamAwareArena); a recording does not say when a run ends, so all streams share the arena as
  * the requests without a stream do. And initializers can be reserved beside the arena (Reserve). */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/policies/bfc/bfc.h"
 

@@ -32,8 +32,6 @@
  * kinds of lifetime and fuses groups. Here the plan comes from the orders of allocators/planning,
  * which have the same goal. Its option to use idle static space for unplanned requests (off there
  * too) is left out. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"

@@ -26,8 +26,6 @@
  *
  * Not modelled: pinned_use_cuda_host_register and pinned_num_register_threads, which change how
  * memory is pinned and no decision. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"

@@ -1,9 +1,5 @@
 #include "bench/calibrate/calibrate.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "bench/calibrate/meter.h"
 

@@ -5,8 +5,6 @@
  * bench/calibrate/README.md says what is measured and how. */
 #pragma once
 
-#include <stdio.h>
-
 #include "allocators/base/status.h"
 #include "bench/machine/environment.h"
 #include "sim/device.h"

@@ -8,8 +8,6 @@
  * always waits. */
 #include "bench/calibrate/calibrate.h"
 
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"

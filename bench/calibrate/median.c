@@ -21,10 +21,6 @@
 #include "bench/calibrate/calibrate.h"
 #include "bench/report/sentence.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "workloads/io/fields.h"
 

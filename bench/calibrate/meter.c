@@ -1,8 +1,5 @@
 #include "bench/calibrate/meter.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "sim/replay/timing.h"

@@ -10,7 +10,6 @@
  * 4. Calls that policies make in sequence are made in sequence here: a range is reserved, mapped
  *    and made accessible after one rest, and unmapped and released after another.
  * 5. The meter measures how long each kind has rested: longer for the later ones. */
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/calibrate/meter.h"

@@ -3,8 +3,6 @@
  */
 #pragma once
 
-#include <string.h>
-
 #include "allocators/base/status.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"

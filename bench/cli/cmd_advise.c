@@ -1,7 +1,4 @@
 /* `advise`: finds settings that let a recorded program run in less memory. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"

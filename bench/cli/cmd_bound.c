@@ -1,8 +1,5 @@
 /* `bound`: lower bounds on the memory of a workload, offline plans (made with knowledge of every
  * lifetime), and a checker for plans. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "allocators/base/size.h"

@@ -1,8 +1,6 @@
 /* `calibrate`: measures the cost of driver calls on a card and writes a profile for the simulated
  * device, or combines several profiles into their median. */
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "bench/calibrate/calibrate.h"
 #include "bench/cli/cli.h"

@@ -1,11 +1,7 @@
 /* `capacity`: the memory that a workload needs under each policy. Passing is not monotone in the
  * capacity, so there are two figures: the lowest capacity that passes, and the lowest above which
  * all pass. Policies are ranked by the second. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"

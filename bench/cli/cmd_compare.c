@@ -1,5 +1,4 @@
 /* `compare`: a verdict for every figure of two result sets; exit status 1 on a regression. */
-#include <stdio.h>
 
 #include "bench/cli/cli.h"
 #include "bench/regress/change_table.h"

@@ -1,7 +1,4 @@
 /* `convert`: converts, filters and merges traces. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"

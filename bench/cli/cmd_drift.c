@@ -1,5 +1,4 @@
 /* `drift`: how reserved memory changes over a long run of a recorded program. */
-#include <stdlib.h>
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"

@@ -1,8 +1,5 @@
 /* `explain`: explains why a program ran out of memory. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 

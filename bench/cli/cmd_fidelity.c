@@ -1,9 +1,5 @@
 /* `fidelity`: compares a recording with the policy that imitates the recorded allocator: the
  * address of every block, every segment, and the final statistics. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/spec.h"
 #include "bench/cli/cli.h"

@@ -1,9 +1,5 @@
 /* `fits`: one page on whether a program fits on a card that it never ran on: runs it with the
  * tracer, or reads a trace, and answers. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bench/cli/program.h"

@@ -1,7 +1,5 @@
 /* `gen`: writes a synthetic workload to a trace file. An adaptive workload, whose requests depend
  * on the addresses of its blocks, is run once under a policy, and its requests are recorded. */
-#include <stdio.h>
-#include <string.h>
 
 #include "bench/cli/cli.h"
 #include "sim/experiment/session.h"

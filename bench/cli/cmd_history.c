@@ -1,6 +1,5 @@
 /* `history`: adds results to a history and finds changes; exit status 1 on a regression. */
 #include <fnmatch.h>
-#include <stdlib.h>
 
 #include "allocators/options.h"
 #include "bench/cli/cli.h"

@@ -1,5 +1,4 @@
 /* `inspect`: describes a trace. */
-#include <stdio.h>
 
 #include "bench/cli/cli.h"
 #include "bench/report/pages.h"

@@ -2,9 +2,6 @@
  * messages, from the tables that the program itself uses. Most lists are names with a text for
  * each; with a name, everything about that one is printed. */
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "allocators/base/size.h"

@@ -1,6 +1,4 @@
 /* `minimize`: finds the smallest trace that still shows a condition, and writes it as text. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/registry.h"
 #include "bench/cli/cli.h"

@@ -1,9 +1,6 @@
 /* `model`: compares the simulated device with a card, from runs on both. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -2,11 +2,7 @@
  * standard error, because standard output belongs to the program. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bench/cli/cli.h"

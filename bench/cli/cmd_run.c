@@ -1,7 +1,5 @@
 /* `run`: replays every workload under every policy, from a suite file or from options. The options
  * set the keys of a suite and have priority over a suite file. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "allocators/registry.h"

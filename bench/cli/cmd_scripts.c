@@ -2,8 +2,6 @@
  * this process. */
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bench/cli/cli.h"

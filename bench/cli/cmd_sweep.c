@@ -1,6 +1,4 @@
 /* `sweep`: runs every combination of a grid over all cores, and continues after an interruption. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "bench/cli/cli.h"
 #include "bench/suite/suite_run.h"

@@ -1,9 +1,5 @@
 /* `tenants`: runs several processes on one machine with one virtual clock. */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "bench/cli/cli.h"
 #include "bench/report/data_writer.h"

@@ -1,8 +1,6 @@
 /* `twin`: runs a scenario of training and inference on the cards of one machine and says where the
  * memory is. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bench/cli/cli.h"

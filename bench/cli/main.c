@@ -2,8 +2,6 @@
  * the exit status. No other code ends the program. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "bench/cli/cli.h"
 #include "bench/machine/crash.h"

@@ -1,7 +1,6 @@
 #include "bench/cuda/api.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 #define LIBRARY "libcuda.so.1"
 

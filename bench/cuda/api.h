@@ -6,8 +6,6 @@
 #pragma once
 
 #include <cuda.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "allocators/base/status.h"
 

@@ -3,9 +3,6 @@
 #include "bench/cuda/kernels.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct handle; /* cuBLAS's own */
 

@@ -7,10 +7,7 @@
  * 3. A driver error other than a lack of memory ends the device (see errors below). */
 #include "bench/cuda/cuda_device.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "bench/cuda/state.h"

@@ -7,9 +7,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "bench/statistics/statistics.h"
 #include "sim/kernel_shape.h"

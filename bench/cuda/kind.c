@@ -1,6 +1,5 @@
 /* The kind `cuda` for the table of devices. Every build has it; one without CUDA headers reports
  * that. */
-#include <stdio.h>
 
 #include "bench/cuda/cuda_device.h"
 

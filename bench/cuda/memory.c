@@ -7,8 +7,6 @@
  *    page of its own shows only when the driver has said where it lies: then it is freed again.
  * 3. cuMemFree waits for all work on the card, whoever queued it. So the device is synchronised
  *    first, and that time is counted as a wait, apart from what the call itself takes. */
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "allocators/base/size.h"
 #include "bench/cuda/state.h"

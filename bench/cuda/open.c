@@ -2,8 +2,6 @@
  * which cuBLAS uses too, while the device is open. No setting of the card is changed. Closing frees
  * everything in any state, also half open. If the driver has failed, releasing the context frees
  * what single calls cannot. */
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "allocators/base/size.h"
 #include "bench/cuda/cuda_device.h"

@@ -7,9 +7,6 @@
  *    end of the run or when there are many. A killed process leaves only the blocks written before,
  *    with complete rows. */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "bench/cuda/state.h"

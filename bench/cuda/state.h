@@ -1,8 +1,6 @@
 /* The real card: its state, and the functions that its parts call of each other. */
 #pragma once
 
-#include <stdio.h>
-
 #include "bench/cuda/api.h"
 #include "bench/cuda/cuda_device.h"
 #include "bench/cuda/kernels.h"

@@ -1,6 +1,4 @@
 
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "bench/cuda/state.h"

@@ -1,7 +1,6 @@
 #include "bench/host/harness.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"

@@ -3,8 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "allocators/base/rng.h"
 #include "sim/replay/timing.h"

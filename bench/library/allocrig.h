@@ -18,10 +18,6 @@
 #ifndef ALLOCRIG_H
 #define ALLOCRIG_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/api.h"
 #include "allocators/base/size.h"
 #include "allocators/base/status.h"

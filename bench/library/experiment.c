@@ -1,7 +1,5 @@
 /* Experiments: a list of settings, from which each run, search and advice makes a suite and its
  * plan (bench/suite). What is found keeps that plan, so that its texts stay. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "allocators/base/array.h"

@@ -1,5 +1,4 @@
 /* The library itself, workloads, metrics, and a policy by hand. */
-#include <stdlib.h>
 
 #include "allocators/base/array.h"
 #include "allocators/registry.h"

@@ -1,8 +1,6 @@
 /* What the files of the library share. */
 #pragma once
 
-#include <string.h>
-
 #include "bench/library/allocrig.h"
 
 /* `catalog` points to both lists, which end with NULL. */

@@ -11,8 +11,6 @@
 #include <execinfo.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/base/status.h"

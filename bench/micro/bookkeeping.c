@@ -7,8 +7,6 @@
  *    table of blocks. It is measured in the same run and not subtracted. */
 #include "bench/micro/grid.h"
 
-#include <stdlib.h>
-
 #include "allocators/base/size.h"
 #include "bench/micro/rig.h"
 

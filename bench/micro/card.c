@@ -4,7 +4,6 @@
  * `busy`: a kernel runs on stream CARD_BUSY_STREAM whenever a call is timed. When it has ended, the
  * next is queued outside of the timed part. A call that waits for the device therefore waits up to
  * CARD_KERNEL_NS, which is part of its time and reported separately as wait_ns. */
-#include <stdio.h>
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"

@@ -1,9 +1,6 @@
 #include "bench/micro/grid.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/registry.h"

@@ -4,10 +4,6 @@
  * Usage: harness [-p POLICY]... [-w WORKLOAD] [-d DEVICE] [--blocks N] [--limit PERCENT] [--csv
  * FILE] */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/host/harness.h"

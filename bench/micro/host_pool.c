@@ -10,8 +10,6 @@
  *    from memory, as in a program that computes between its calls. A sample is one pair. */
 #include "bench/micro/grid.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "allocators/base/rng.h"

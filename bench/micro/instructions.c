@@ -21,9 +21,6 @@
  *     and counts each as if it were alone. After what the command prints comes `ended PID STATUS`
  *
  * Each prints `operations N` for the counted part. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -7,8 +7,6 @@
  *   --device  the device of the card's sections; default cuda if there is a card. On a simulated
  *             device their times are modelled
  *   --all     every policy with threads, 16 threads on any machine, cold caches at each size */
-#include <stdio.h>
-#include <string.h>
 
 #include "bench/machine/environment.h"
 #include "bench/micro/grid.h"

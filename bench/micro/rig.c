@@ -1,9 +1,6 @@
 /* A policy over a device that costs nothing; see rig.h. */
 #include "bench/micro/rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 #include "allocators/registry.h"
 #include "workloads/formats/formats.h"

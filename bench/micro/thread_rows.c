@@ -8,9 +8,6 @@
  * 2. More threads than twice the processors would measure the scheduler. They and most policies
  *    are left out, unless `--all` is given. */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/base/size.h"

@@ -1,9 +1,5 @@
 #include "bench/plugin/card.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 #include "allocators/registry.h"
 #include "bench/cuda/cuda_device.h"

@@ -2,8 +2,6 @@
 #include "bench/plugin/plugin.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "bench/plugin/process.h"
 

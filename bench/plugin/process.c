@@ -1,10 +1,6 @@
 #include "bench/plugin/process.h"
 
 #include <dlfcn.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/registry.h"

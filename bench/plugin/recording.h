@@ -10,8 +10,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "allocators/base/status.h"
 

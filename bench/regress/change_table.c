@@ -1,8 +1,5 @@
 #include "bench/regress/change_table.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
 

@@ -2,8 +2,6 @@
  * cause are one line. */
 #pragma once
 
-#include <stdio.h>
-
 #include "allocators/base/status.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/table.h"

@@ -1,6 +1,4 @@
 
-#include <stdlib.h>
-#include <string.h>
 
 #include "bench/regress/change_table.h"
 #include "bench/regress/verdict.h"

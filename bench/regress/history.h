@@ -12,8 +12,6 @@
  *    changed. */
 #pragma once
 
-#include <stdio.h>
-
 #include "bench/regress/result_set.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/table.h"

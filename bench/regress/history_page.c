@@ -1,8 +1,6 @@
 #include "bench/regress/history.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "bench/regress/change_table.h"

@@ -3,8 +3,6 @@
 
 #include <fnmatch.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 

@@ -5,10 +5,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <jansson.h>

@@ -5,8 +5,6 @@
  * row, in any of the files: measurements in turn write a file for each repetition. */
 #pragma once
 
-#include <stddef.h>
-
 #include "allocators/base/status.h"
 #include "sim/metrics/metrics.h"
 

@@ -1,10 +1,6 @@
 #include "bench/regress/verdict.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "bench/regress/change_table.h"

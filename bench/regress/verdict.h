@@ -23,8 +23,6 @@
  *    last, when the size of the change is known. */
 #pragma once
 
-#include <stdio.h>
-
 #include "allocators/base/status.h"
 #include "bench/regress/result_set.h"
 #include "bench/report/table.h"

@@ -1,8 +1,6 @@
 #include "bench/regress/verdict.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/options.h"

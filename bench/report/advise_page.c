@@ -1,8 +1,5 @@
 #include "bench/report/pages.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/report/data_writer.h"

@@ -1,10 +1,7 @@
 /* Advice over several traces: the ranks of one program, and two batch sizes of it. */
 #include "bench/report/pages.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"

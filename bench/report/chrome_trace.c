@@ -7,10 +7,6 @@
  * full numbers. */
 #include "bench/report/run_output.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "bench/report/data_writer.h"
 

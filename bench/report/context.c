@@ -1,8 +1,6 @@
 /* Where and how results were made: `context` of results.json, and the card for people. */
 #include "bench/report/result_writers.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/base/size.h"

@@ -1,9 +1,7 @@
 #include "bench/report/pages.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"

@@ -1,7 +1,4 @@
 
-#include <inttypes.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/report/data_writer.h"

@@ -3,9 +3,6 @@
  * because they are the same on every machine. */
 #include "bench/report/result_writers.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "allocators/base/utf8.h"
 
 /* U+FFFE and U+FFFF, the only characters above the space that XML does not allow. */

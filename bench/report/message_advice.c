@@ -1,8 +1,5 @@
 /* What to do about a failed request, by cause, framework and platform. A setting is named only for
  * a platform that has it. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/report/message_page.h"

@@ -1,7 +1,4 @@
 /* The page of a message: the cause, the figures, what is missing, what to do. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/report/message_page.h"

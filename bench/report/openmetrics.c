@@ -2,9 +2,6 @@
  * unit; label sets differ; the last line is `# EOF`. */
 #include "bench/report/result_writers.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "allocators/base/utf8.h"
 
 /* Removes a part of a name that is a word between underscores. */

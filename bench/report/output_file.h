@@ -2,9 +2,6 @@
  * folder under another name, which is removed after a failure. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "allocators/base/status.h"
 
 struct output_file {

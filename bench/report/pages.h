@@ -3,8 +3,6 @@
  * or has no limit is null. */
 #pragma once
 
-#include <stdio.h>
-
 #include "bench/report/data_writer.h"
 #include "bench/statistics/statistics.h"
 #include "sim/advise/advise.h"

@@ -2,8 +2,6 @@
  * errors of the stream show in the stream. */
 #pragma once
 
-#include <stdio.h>
-
 #include "bench/report/data_writer.h"
 #include "bench/report/results.h"
 #include "bench/report/run_output.h"

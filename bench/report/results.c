@@ -3,9 +3,6 @@
  * 2^53 too); else it is the median of the runs, as an integer if the metric is one. */
 #include "bench/report/results.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 const char *run_record_cause(const struct run_record *record)

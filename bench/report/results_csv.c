@@ -2,7 +2,6 @@
 #include "bench/report/result_writers.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "bench/report/data_writer.h"
 #include "workloads/io/fields.h"

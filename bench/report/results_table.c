@@ -11,10 +11,7 @@
  * as less; `2=` that some other one is not told apart from it. */
 #include "bench/report/result_writers.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "allocators/spec.h"

@@ -1,10 +1,7 @@
 #include "bench/report/run_output.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "bench/report/data_writer.h"

@@ -2,8 +2,6 @@
  * of its latencies and the statistics of its policy. */
 #pragma once
 
-#include <stdio.h>
-
 #include "allocators/base/hist.h"
 #include "allocators/base/map.h"
 #include "allocators/policy.h"

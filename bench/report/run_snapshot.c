@@ -3,9 +3,6 @@
  * has freed the block. Headers of the policy and free ranges become free blocks. */
 #include "bench/report/run_output.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "workloads/formats/torch/snapshot_image.h"
 

@@ -7,9 +7,6 @@
 #include <ctype.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/utf8.h"

@@ -4,9 +4,6 @@
  * lines of their own, as they do for LaTeX, where a table must fit the column of a paper. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "allocators/base/status.h"
 
 struct table_column {

@@ -1,9 +1,5 @@
 #include "bench/report/pages.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"

@@ -1,7 +1,5 @@
 #include "bench/report/pages.h"
 
-#include <inttypes.h>
-
 #include "allocators/base/size.h"
 #include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"

@@ -1,9 +1,5 @@
 #include "bench/report/twin_page.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 
 struct twin_peak twin_answer_peak(const struct twin_result *result)

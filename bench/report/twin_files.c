@@ -1,5 +1,4 @@
 /* JSON and CSV of `twin`. */
-#include <inttypes.h>
 
 #include "bench/report/data_writer.h"
 #include "bench/report/twin_page.h"

@@ -1,9 +1,6 @@
 #include "bench/report/twin_page.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"

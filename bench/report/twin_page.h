@@ -2,8 +2,6 @@
  * owner as rows of CSV. */
 #pragma once
 
-#include <stdio.h>
-
 #include "sim/twin/twin.h"
 
 /* A reported figure, and the twin's. */

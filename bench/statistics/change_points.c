@@ -1,7 +1,5 @@
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "allocators/base/array.h"
 #include "bench/statistics/statistics.h"

@@ -1,9 +1,6 @@
 #include "bench/statistics/statistics.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int compare_doubles(const void *left, const void *right)
 {

@@ -14,9 +14,6 @@
  * Source: H. A. David, H. N. Nagaraja, Order Statistics, 3rd edition, 7.1. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "allocators/base/status.h"
 
 #define STATISTIC_LEVEL 0.95

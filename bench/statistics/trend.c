@@ -1,7 +1,6 @@
 #include "bench/statistics/statistics.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "allocators/base/rng.h"
 

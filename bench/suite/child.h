@@ -9,9 +9,6 @@
  * 4. A child does not outlive its parent, however that ends; Ctrl-C reaches both. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "allocators/base/status.h"

@@ -1,10 +1,6 @@
 /* The texts of specs: one key changed, lists within values expanded, and the [grid] section. */
 #include "bench/suite/suite.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/registry.h"
 #include "bench/report/output_file.h"

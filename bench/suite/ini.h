@@ -4,8 +4,6 @@
  * (/dev/zero) is refused early. */
 #pragma once
 
-#include <stddef.h>
-
 #include "allocators/base/status.h"
 
 struct ini_line {

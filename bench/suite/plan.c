@@ -1,9 +1,5 @@
 #include "bench/suite/plan.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "bench/suite/child.h"
 #include "workloads/workload.h"

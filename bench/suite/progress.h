@@ -2,10 +2,6 @@
  * never on standard output. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 struct progress {

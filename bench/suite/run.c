@@ -5,9 +5,6 @@
 #include "bench/suite/run.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/fnv.h"
 #include "bench/report/run_output.h"

@@ -4,9 +4,6 @@
 #include "bench/suite/run_files.h"
 
 #include <dirent.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

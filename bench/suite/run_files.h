@@ -2,8 +2,6 @@
  * of runs: the functions that fill them in during a run or at its end. */
 #pragma once
 
-#include <stdio.h>
-
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
 #include "bench/report/run_output.h"

@@ -1,9 +1,6 @@
 #include "bench/suite/scenario.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/fnv.h"

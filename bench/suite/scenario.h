@@ -15,8 +15,6 @@
  * (`PROCESS.empty_cache`). A list that is given again is continued. */
 #pragma once
 
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 #include "bench/suite/ini.h"
 

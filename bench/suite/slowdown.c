@@ -1,9 +1,6 @@
 #include "bench/suite/suite_run.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "allocators/base/size.h"
 #include "bench/statistics/statistics.h"

@@ -2,11 +2,6 @@
  * value. [policies], [workloads], [devices]: one name a line, since specs hold equals signs. */
 #include "bench/suite/suite.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/registry.h"

@@ -3,8 +3,6 @@
  * the tables. 6. Put all files in their places. */
 #include "bench/suite/suite_run.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bench/report/sentence.h"

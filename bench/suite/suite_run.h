@@ -2,8 +2,6 @@
  * places. */
 #pragma once
 
-#include <stdio.h>
-
 #include "bench/machine/environment.h"
 #include "bench/report/results.h"
 #include "bench/report/table.h"

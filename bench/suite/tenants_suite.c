@@ -2,10 +2,6 @@
  * suite owns. */
 #include "bench/suite/tenants_suite.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/suite/ini.h"

@@ -9,9 +9,6 @@
  *    a step of other parts. */
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "allocators/base/array.h"

@@ -1,9 +1,5 @@
 #include "bench/suite/twin_study.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/report/sentence.h"

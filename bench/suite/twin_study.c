@@ -5,11 +5,7 @@
  * with a value passes with less, down to where the engine refuses to start. */
 #include "bench/suite/twin_study.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"

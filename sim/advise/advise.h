@@ -20,8 +20,6 @@
  *    completed steps are reported, and nothing about the rest. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "sim/advise/candidates.h"
 #include "sim/advise/trial.h"
 #include "sim/experiment/recorded_card.h"

@@ -1,9 +1,5 @@
 #include "sim/advise/candidates.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 

@@ -2,9 +2,6 @@
  * pairs of them, and the other policies. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "allocators/policies/torch/conf_keys.h"
 #include "allocators/registry.h"
 

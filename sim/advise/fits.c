@@ -1,9 +1,5 @@
 #include "sim/advise/fits.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "sim/sim_device/profile.h"
 

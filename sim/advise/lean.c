@@ -1,7 +1,5 @@
 #include "sim/advise/trial.h"
 
-#include <stdlib.h>
-
 /* What is known of a slot while the events are copied. */
 struct slot {
     uint32_t stream; /* of the request */

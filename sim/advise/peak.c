@@ -1,9 +1,6 @@
 #include "sim/advise/advise.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 

@@ -1,10 +1,5 @@
 #include "sim/advise/advise.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "sim/experiment/recorded_card.h"

@@ -1,9 +1,5 @@
 #include "sim/advise/trial.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "sim/advise/waiting.h"
 #include "sim/search/search.h"

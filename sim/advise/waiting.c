@@ -13,9 +13,6 @@
  * Outside of this wrapper a number takes the place of the policy's cookie of a block. */
 #include "sim/advise/waiting.h"
 
-#include <stddef.h>
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 #include "allocators/decorators/forward.h"
 

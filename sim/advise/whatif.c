@@ -1,9 +1,6 @@
 /* Whether one recorded setting is predicted well from another. */
 #include "sim/advise/advise.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 /* Requests are compared as a multiset of sizes. Workspaces of autotuning may be requested at any

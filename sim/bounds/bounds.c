@@ -1,11 +1,6 @@
 /* Bounds and plans of a trace, and the textbook fits without foresight: see bounds.h. */
 #include "sim/bounds/bounds.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "sim/experiment/session.h"
 #include "allocators/base/array.h"

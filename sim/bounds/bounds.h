@@ -2,10 +2,6 @@
  * plans, which know the whole trace in advance. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "allocators/base/status.h"
 #include "allocators/planning/packing.h"
 #include "sim/replay.h"

@@ -9,10 +9,7 @@
 #include "sim/bounds/bounds.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "workloads/io/fields.h"

@@ -1,8 +1,4 @@
-#include <stdlib.h>
-#include <string.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "allocators/base/size.h"
 #include "sim/device_memory/device_memory.h"

@@ -9,10 +9,6 @@
  * of its own, above all others and never used again. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/backing.h"
 
 /* Ranges of numbers that do not overlap, in order of their start: segments, mappings, uses.

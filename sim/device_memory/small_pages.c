@@ -1,7 +1,5 @@
 #include "sim/device_memory/device_memory.h"
 
-#include <stdlib.h>
-
 static uint32_t page_slots(const struct small_pages *self)
 {
     return (uint32_t)(self->page_bytes / self->granule_bytes);

@@ -1,8 +1,6 @@
 #include "sim/drift/drift.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"

@@ -1,6 +1,4 @@
 /* Which blocks keep segments that have free memory: groups of live blocks by tag or size. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"

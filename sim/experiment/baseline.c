@@ -1,7 +1,3 @@
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "sim/experiment/session.h"

@@ -1,7 +1,6 @@
 #include "sim/experiment/crew.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "workloads/trace/trace.h"
 

@@ -18,7 +18,6 @@
 #include "allocators/base/rng.h"
 #include "workloads/trace/trace.h"
 
-#include <string.h>
 #include <time.h>
 
 #define THROUGHPUT_LEAST_NS  UINT64_C(50000000)

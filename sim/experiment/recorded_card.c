@@ -1,9 +1,5 @@
 #include "sim/experiment/recorded_card.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "sim/sim_device/profile.h"
 

@@ -1,10 +1,5 @@
 #include "sim/experiment/session.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "sim/observer.h"
 #include "workloads/trace/trace.h"

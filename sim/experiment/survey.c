@@ -1,8 +1,5 @@
 #include "sim/experiment/session.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/hist.h"
 

@@ -2,11 +2,6 @@
  * policy's ranges, the state at the failure, and the re-runs. */
 #include "sim/explain/explain.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"

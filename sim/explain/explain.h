@@ -10,10 +10,6 @@
  * 4. The trace is replayed with other settings, other policies and more capacity. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "sim/advise/candidates.h"
 #include "sim/advise/trial.h"
 #include "sim/replay.h"

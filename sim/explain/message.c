@@ -1,7 +1,6 @@
 #include "sim/explain/message.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "sim/explain/message_claim.h"
 #include "sim/explain/message_text.h"

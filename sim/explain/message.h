@@ -9,10 +9,6 @@
  *    each other, and derives the cause and how sure it is. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 #define MESSAGE_TEXT_MOST (UINT64_C(64) << 20) /* bytes of text that are read */

@@ -17,8 +17,6 @@
  *    If none is left, the cause cannot be told. */
 #include "sim/explain/message_text.h"
 
-#include <string.h>
-
 /* A pool whose unused share is smaller than this has no fragmentation to speak of: the programs of
  * tests/golden/known_answers.md leave 1 part in 50 unused even under expandable segments, which end
  * fragmentation. */

@@ -2,8 +2,6 @@
  * pool. No cause follows from them; the table says how to find it. The size of a request is read if
  * one stands near. */
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "sim/explain/message_claim.h"
 #include "sim/explain/message_forms.h"

@@ -1,7 +1,6 @@
 #include "sim/explain/message_claim.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #define NEAR_CHARACTERS 100
 #define NEAR_BEFORE     160

@@ -1,5 +1,4 @@
 /* Escapes of source code, JSON and HTML, also those of a log within a log. */
-#include <string.h>
 
 #include "allocators/base/utf8.h"
 #include "sim/explain/message_text.h"

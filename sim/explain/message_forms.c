@@ -1,9 +1,6 @@
 /* Reads messages by the table of their wordings, and what a table cannot describe. */
 #include "sim/explain/message_forms.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const char how_spark_spills[] =
     "The device store still has bytes to spill, so the request is tried again after that: this is "
     "a failure only if an out-of-memory error follows.";

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <string.h>
 
 #define FIGURE_MOST (UINT64_C(1) << 60) /* a larger figure is from a failed query, not of a card */
 

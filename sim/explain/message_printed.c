@@ -3,7 +3,6 @@
  * DeepSpeed's line (MA, Max_MA, CA), Megatron's line. Both what is allocated and what is reserved
  * must be there; of several moments or devices the last one with both counts. */
 #include <ctype.h>
-#include <string.h>
 
 #include "allocators/base/fnv.h"
 #include "sim/explain/message_text.h"

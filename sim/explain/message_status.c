@@ -1,5 +1,4 @@
 /* Messages that print the status of a pool or of a card: CUDA.jl, AMDGPU.jl, vLLM. */
-#include <string.h>
 
 #include "sim/explain/message_forms.h"
 

@@ -2,8 +2,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 static bool is_digit(char c)

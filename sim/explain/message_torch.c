@@ -16,7 +16,6 @@
  *                allocate S (...)
  *
  * CUDA, HIP, XPU, NPU, MLU and others differ only in the first word. */
-#include <string.h>
 
 #include "sim/explain/message_forms.h"
 

@@ -15,7 +15,6 @@
  *   CuPy           1 to 13; what is allocated "so far" is all reserved memory
  *   RMM            to 0.11 (RMM_ERROR_OUT_OF_MEMORY), later "Maximum pool size exceeded" and its
  *                  log; sizes from 25.04 on */
-#include <stddef.h>
 
 #include "sim/explain/message_forms.h"
 

@@ -18,8 +18,6 @@
  * because the messages have no other figure of it. TensorFlow before 1.0 prints the statistics
  * before the request. */
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "sim/explain/message_forms.h"
 

@@ -12,11 +12,6 @@
  *    device most likely refused these. The same is done if fewer releases were recorded. */
 #include "sim/fidelity/recording.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 #define RETRIES      "num_alloc_retries"

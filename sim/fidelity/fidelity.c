@@ -12,11 +12,6 @@
  * to release leaves no event. */
 #include "sim/fidelity/fidelity.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/decorators/forward.h"
 #include "allocators/policies/torch/conf_keys.h"

@@ -1,10 +1,6 @@
 /* Compares a recording with the policy that imitates the recorded allocator, event by event. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/policy.h"
 #include "allocators/spec.h"
 #include "sim/replay.h"

@@ -10,10 +10,6 @@
  *    memory for a request and the recording does not, or releases more, the limit was higher. Each
  *    step is the least rise that avoids this release, so the result is the least limit that agrees
  *    with the recording. The limit is assumed to be the same all the time. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/policies/torch/conf_keys.h"
 #include "sim/fidelity/recording.h"

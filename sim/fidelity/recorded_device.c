@@ -15,10 +15,6 @@
  *    but nothing is compared. */
 #include "sim/fidelity/recording.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 

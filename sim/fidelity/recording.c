@@ -12,11 +12,6 @@
  *    (start.c). */
 #include "sim/fidelity/recording.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 struct reading {

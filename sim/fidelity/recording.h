@@ -1,10 +1,6 @@
 /* The actions of the recorded allocator, in order, from the notes of a trace. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/policy.h"
 #include "sim/fidelity/fidelity.h"
 #include "workloads/trace/source.h"

@@ -4,10 +4,6 @@
  * 2. Blocks lie in segments or pages. Memory without a block is free.
  * 3. The address space between the pages of a range, and before the first page, has no memory. */
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"

@@ -1,7 +1,5 @@
 #include "sim/observer.h"
 
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/relay.h"

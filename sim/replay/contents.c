@@ -8,7 +8,6 @@
  * 4. If a counted trace has no kernels at all, each block is touched once on its stream when it is
  *    served, so that its pages are really used. If it has kernels, blocks are not touched: the
  *    recorded lengths of the kernels include their memory accesses. */
-#include <inttypes.h>
 
 #include "sim/replay/run.h"
 

@@ -25,9 +25,6 @@
  *    that is long enough absorbs the policy's time, so later events are not moved. */
 #include "sim/replay.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/replay/run.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

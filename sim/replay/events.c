@@ -3,8 +3,6 @@
  *
  * Blocks are kept in slots, one for each block live at once, by the slot number in the trace. In
  * workloads with several streams, a slot has a list of the other streams that use its block. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim/replay/run.h"
 #include "workloads/trace/check.h"

@@ -13,8 +13,6 @@
  *    ranges. */
 #include "sim/replay/exact.h"
 
-#include <string.h>
-
 struct usable_walk {
     uint64_t unit_bytes, usable_bytes;
 };

@@ -1,7 +1,4 @@
 /* Requests that failed and why, and all other results that are not OK. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "sim/replay/run.h"

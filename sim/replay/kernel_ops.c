@@ -1,10 +1,6 @@
 /* See kernel_ops.h. */
 #include "sim/replay/kernel_ops.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 static const char *const kind_names[AR_KERNEL_OP_COUNT] = {

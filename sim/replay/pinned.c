@@ -7,7 +7,6 @@
  * 3. The exact metrics and the observers of calls know the blocks of the device's policy only. Rows
  *    report pinned requests and frees as well, without a place. The figures of pinned memory are
  *    optional metrics: null in a run without such requests. */
-#include <inttypes.h>
 
 #include "sim/replay/run.h"
 

@@ -1,6 +1,4 @@
 /* Requests of one of several sizes: the key `plans` of a probe (FORMAT.md). */
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "sim/replay/run.h"

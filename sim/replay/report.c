@@ -1,7 +1,4 @@
 /* The end of a run: the final check of the policy, and the figures. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "sim/replay/run.h"
 

@@ -1,8 +1,6 @@
 /* Steps, pauses, the memory that a card reports, and the host time of single calls (timing.h). */
 #include "sim/replay/timing.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "allocators/base/array.h"

@@ -12,9 +12,6 @@
  *    have waited, so the host waits for the reading.
  * 5. Blocks that are live at the end are read at the end. Then the device reports the first wrong
  *    byte. The latest blocks are remembered, to report which block got the same bytes. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "sim/replay/run.h"
 #include "workloads/trace/check.h"

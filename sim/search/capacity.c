@@ -11,9 +11,6 @@
  *    It ends at the most that a device can have. */
 #include "sim/search/search.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"

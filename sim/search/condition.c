@@ -1,10 +1,6 @@
 /* Conditions on a trace. */
 #include "sim/search/search.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/options.h"

@@ -15,9 +15,6 @@
  * complements. */
 #include "sim/search/search.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "sim/experiment/session.h"

@@ -1,5 +1,3 @@
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/most_tree.h"

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "sim/sim_device/clock.h"

@@ -12,9 +12,6 @@
  *    There is one learner, and what it has learned stays true. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "allocators/backing.h"
 #include "sim/device_memory/device_memory.h"
 

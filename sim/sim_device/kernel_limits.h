@@ -20,9 +20,6 @@
  * address of a block does not change the time, so a run and its baseline take the same time. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 

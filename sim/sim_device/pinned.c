@@ -6,8 +6,6 @@
  * 3. Each call costs the host what the profile says for its bytes: `pinned_alloc`, `pinned_free`,
  *    or `pinned_alloc_shared`, `pinned_free_shared` if the page stays. Every free may wait for all
  *    work of the card (`waits: pinned_free`). */
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "allocators/base/size.h"
 #include "sim/sim_device/state.h"

@@ -1,8 +1,4 @@
 #include <errno.h>
-#include <inttypes.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "allocators/base/rng.h"

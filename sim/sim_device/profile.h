@@ -10,11 +10,6 @@
  * one call does not load all of the driver. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "allocators/base/status.h"
 
 /* Every kind of cost: name, its substitute if a profile has no points of it (itself: none, the call

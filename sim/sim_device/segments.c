@@ -9,8 +9,6 @@
  *    `free` if it frees the latest segment, else `free_held`: the same two measurements.
  * 4. A small allocation in an existing page costs `alloc_shared` and `free_shared`. The one that
  *    adds the page, or releases it, costs as a page does. */
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "sim/sim_device/state.h"
 

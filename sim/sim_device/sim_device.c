@@ -2,12 +2,8 @@
  * other files have the parts; README.md here says what the device models. */
 #include "sim/device.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "sim/sim_device/state.h"

@@ -1,10 +1,6 @@
 /* The state of the simulated device, and the functions that its files share. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/host.h"
 #include "allocators/base/map.h"
 #include "allocators/base/range_tree.h"

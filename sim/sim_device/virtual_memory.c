@@ -10,8 +10,6 @@
  * 3. An unmap is refused while work that uses the pages may still run: uses through this mapping
  *    that the host does not know to be done. Only uses that the engine reports (`used`) are known;
  *    the policy is responsible for others. */
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "sim/sim_device/state.h"
 

@@ -1,9 +1,5 @@
 #include "sim/tenants/runner.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #define LINES_MOST 64
 
 /* Picks a card with enough free memory by the placement; false: none. */

@@ -34,10 +34,6 @@
  * Cards are numbered as the process sees them after CUDA_VISIBLE_DEVICES. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 #define PROCESS_CARDS    16

@@ -1,11 +1,6 @@
 /* The schedule of several processes, by the rules in tenants.h. */
 #include "sim/tenants/tenants.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "sim/tenants/runner.h"

@@ -1,7 +1,4 @@
 /* Who has the bytes of a card, and the state at the end of each phase. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "sim/twin/run.h"

@@ -1,8 +1,5 @@
 #include "sim/twin/run.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 
 static struct feed *of(struct trace_source *base)

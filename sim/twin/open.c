@@ -1,7 +1,4 @@
 /* The opening of a run: checks of the scenario, the card, and which ranks are computed. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "sim/sim_device/profile.h"

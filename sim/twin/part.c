@@ -1,11 +1,7 @@
 /* What parts can do (part.h), and the list of their kinds (parts.def). */
 #include "sim/twin/part.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"

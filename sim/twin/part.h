@@ -25,10 +25,6 @@
  * parts/buffer.c is the shortest example. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 #include "allocators/options.h"
 

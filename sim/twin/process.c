@@ -1,9 +1,6 @@
 /* One rank of a process: its device with what the others hold, its policy between watch and
  * regions, its feed and replay. */
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"

@@ -3,10 +3,6 @@
  * memory and the other processes. */
 #include "sim/twin/run.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"

@@ -1,9 +1,6 @@
 /* A run of a scenario: the schedule and the result. */
 #include "sim/twin/run.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 
 #define TURN_EVENTS 64 /* as the turns of sim/tenants */

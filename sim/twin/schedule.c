@@ -1,9 +1,5 @@
 #include "sim/twin/run.h"
 
-#include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 #define WORDS_MOST 16

@@ -7,6 +7,8 @@
 #    family, as families.txt lists them;
 #  - inside a folder, a room includes itself and rooms of lower layers, as rooms.txt lists them. A room
 #    that is not listed is a finding.
+#  - a file that includes allocators/base/status.h, directly or not, does not repeat the headers of the C
+#    library that it brings.
 set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -86,5 +88,6 @@ findings=$(for file in "${files[@]}"; do
             if (my_part == "policies" && their_part == "policies" && !family(path))
                 say("a policy may not include another: " path)
         }' "$file"
-done)
+done
+printf '%s\n' "${files[@]}" | grep -v '^tests/' | python3 "$lint_home/tests/lint/repeats.py")
 lint_verdict arrows ${#files[@]} "$findings"

@@ -2,10 +2,7 @@
  * are no traces; and writing one in the form of another program. */
 #include "workloads/formats/formats.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "workloads/io/fields.h"
 #include "workloads/trace/forms.h"

@@ -2,10 +2,7 @@
  * recorded allocator reserved follow from the notes of segments and pages. */
 #include "workloads/formats/import_report.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 

@@ -11,9 +11,6 @@
  * is the completion's own. */
 #include "workloads/formats/requests.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"

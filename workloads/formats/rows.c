@@ -13,8 +13,6 @@
  * 6. If the time of a row is before that of the previous one, the time does not advance. */
 #include "workloads/formats/rows.h"
 
-#include <inttypes.h>
-
 #include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 

@@ -4,9 +4,7 @@
  * events and is not hashed again, unless the program is adaptive. */
 #include "workloads/gen/emit.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "workloads/trace/check.h"

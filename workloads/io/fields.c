@@ -1,9 +1,6 @@
 /* Words, numbers and times in the text of other programs' files. */
 #include "workloads/io/fields.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/utf8.h"
 
 #define NS_PER_S UINT64_C(1000000000)

@@ -3,10 +3,6 @@
  * under its name when it is whole, or not at all. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 struct trace_input;

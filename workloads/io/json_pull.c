@@ -14,9 +14,6 @@
 #include "workloads/io/json_pull.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/utf8.h"
 #include "workloads/io/fields.h"

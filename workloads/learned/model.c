@@ -1,8 +1,6 @@
 /* Makes a model: compiles the recorded steps. */
 #include "workloads/learned/model.h"
 
-#include <string.h>
-
 enum memory { OF_ACTIONS, OF_BYTES, OF_FIXED, OF_ROLES, OF_LIST_BYTES, OF_OUT };
 
 const char *learned_order_name(enum learned_order order)

@@ -1,6 +1,5 @@
 /* Which recorded steps may follow which: learned.md, "Order". */
 #include <math.h>
-#include <string.h>
 
 #include "allocators/base/map.h"
 #include "workloads/learned/model.h"

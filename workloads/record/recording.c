@@ -11,9 +11,6 @@
  *    context ended): it is complete just before. */
 #include "workloads/record/recording.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"

@@ -5,8 +5,6 @@
  *    file is unpacked span by span.
  * 3. Opening sends every record through the check, which also computes the hash, and compares all
  *    counts with the header. Later passes trust the file. */
-#include <inttypes.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -8,8 +8,6 @@
  * 4. The hash is that of the records without their slots, then of keys and texts. */
 #include "workloads/trace/check.h"
 
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 

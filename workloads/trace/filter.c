@@ -10,9 +10,6 @@
  *    limit that were changed in it return to those of the start. */
 #include "workloads/trace/filter.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/trace/rewrite.h"

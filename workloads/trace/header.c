@@ -1,9 +1,6 @@
 /* See header.h. */
 #include "workloads/trace/header.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/fnv.h"
 #include "allocators/base/size.h"

@@ -2,10 +2,6 @@
  * allocator. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 struct trace_info;

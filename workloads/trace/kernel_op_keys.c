@@ -1,9 +1,5 @@
 #include "workloads/trace/kernel_op_keys.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 enum key { KEY_OP, KEY_OUT, KEY_IN, KEY_SHAPE, KEY_TYPE, KEY_COUNT };
 static const char *const key_names[KEY_COUNT] = {"op", "out", "in", "shape", "type"};
 

@@ -5,10 +5,6 @@
  * A block is named by its id, or `~N`, counted back from the latest request: ~1 is the latest. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 #define TRACE_KERNEL_OP_INPUTS     4

@@ -7,8 +7,6 @@
  *    allocator are refused: the result has one allocator, and they are of one process. */
 #include "workloads/trace/filter.h"
 
-#include <stdio.h>
-
 #include "allocators/base/array.h"
 #include "workloads/trace/rewrite.h"
 

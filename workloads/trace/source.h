@@ -2,8 +2,6 @@
  * pulled in spans, and can be pulled again after a rewind. */
 #pragma once
 
-#include <stdlib.h>
-
 #include "workloads/trace/event.h"
 #include "workloads/trace/header.h"
 

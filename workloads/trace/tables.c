@@ -5,9 +5,6 @@
  *    canonical order and looked up again. */
 #include "workloads/trace/tables.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/fnv.h"
 #include "allocators/base/size.h"

@@ -8,8 +8,6 @@
  * 3. The traces of the oracles are files without a first line that have only `a` and `f` events. */
 #include "workloads/trace/forms.h"
 
-#include <string.h>
-
 #include "workloads/io/fields.h"
 #include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"

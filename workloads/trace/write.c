@@ -2,7 +2,6 @@
  * the check and collects their keys and texts, so that counts and tables are known before a byte is
  * written; the second gives each event its slot and writes it. The result can therefore always be
  * read, and the same events give the same bytes. */
-#include <string.h>
 
 #include "workloads/trace/forms.h"
 #include "workloads/trace/check.h"

@@ -1,6 +1,5 @@
 /* The view of a BFC pool from outside: statistics, the walk over its regions, and the check of
  * every invariant. */
-#include <inttypes.h>
 
 #include "allocators/policies/bfc/bfc.h"
 

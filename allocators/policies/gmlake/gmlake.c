@@ -1,7 +1,5 @@
 #include "allocators/policies/gmlake/gmlake.h"
 
-#include <stdio.h>
-
 #define SMALL_SEGMENT_BYTES (2 * AR_MIB)
 #define LARGE_SEGMENT_BYTES (20 * AR_MIB)
 #define MIN_LARGE_BYTES     (10 * AR_MIB) /* from here a request gets its own segment */

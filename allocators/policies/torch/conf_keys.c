@@ -4,9 +4,6 @@
  * 2.15.0. 1.9 has no such variable. CUDA uses the keys of c10/core from 2.10 on. */
 #include "allocators/policies/torch/conf_keys.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 
 static const struct torch_conf_key keys[] = {

@@ -2,10 +2,6 @@
  * release stops at its first CUDA call if it does not know a key or refuses its value. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 /* A minor release: patch releases accept the same keys. {0, 0}: not known. */

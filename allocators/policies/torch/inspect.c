@@ -1,6 +1,4 @@
 /* Statistics, the walk over all blocks, what can be served, and the check of every invariant. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/policies/torch/torch.h"
 

@@ -17,7 +17,6 @@
  * Pages that lose most are divided first, until the request fits. If the device has no free memory
  * of the size of what is copied, the copy goes through host memory. In between the memory is the
  * device's. If another process takes it then, the content is lost, and the run stops. */
-#include <stdlib.h>
 
 #include "allocators/policies/torch/torch.h"
 

@@ -28,9 +28,6 @@
  * the driver refuses that or takes blocks in use away. Here the request fails as in rule 2. */
 #include "allocators/policies/torch/torch.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "allocators/policies/torch/conf_keys.h"
 
 const struct ar_option torch_options[] = {

@@ -20,7 +20,6 @@
  * a private pool is not released while the pool lives: see torch_end_pool and torch_release_pool.
  * settings.c has what other releases do otherwise. */
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "allocators/policies/torch/torch.h"
 

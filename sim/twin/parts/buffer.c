@@ -1,6 +1,5 @@
 /* Memory of a constant size: whatever a program holds all the time, in its pool, on the card
  * outside of it, or in pinned host memory. */
-#include <stddef.h>
 
 #include "sim/twin/part.h"
 

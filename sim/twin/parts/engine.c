@@ -15,10 +15,6 @@
  * 4. New weights are written into the old ones. From another process they come through a buffer.
  *
  * engine_memory.c has 1, engine_serve.c 2 and the requests of a forward pass. */
-#include <inttypes.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim/twin/parts/engine.h"
 #include "sim/twin/rules/llm.h"

@@ -1,8 +1,6 @@
 /* What an engine does once: it loads the weights, runs the profile, allocates the key-value cache
  * and captures its graphs. */
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "sim/twin/parts/engine.h"

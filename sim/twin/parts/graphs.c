@@ -6,8 +6,6 @@
  * until the release. A shared pool serves the next size from the blocks of the one before. After
  * the release the pool ends, and the next empty_cache releases its memory. What the driver holds
  * stays for later graphs. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "sim/twin/part.h"

@@ -1,8 +1,6 @@
 /* What the driver loads for libraries of a process when they are first used, outside of its pool,
  * by rules/context.h: kernels of PyTorch, cuBLAS, attention, and streams. It stays until the
  * process ends. */
-#include <stddef.h>
-#include <string.h>
 
 #include "sim/twin/part.h"
 

@@ -9,8 +9,6 @@
  * stay when it is destroyed. The first all-reduce of two H200 takes 840 MiB, those of further
  * groups 484 as by the rule: 70 MiB of the rest are PyTorch's streams, 186 come once. The first
  * all_to_all takes 58 beyond the rule's 384. Other cards and releases are not measured. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "sim/twin/part.h"

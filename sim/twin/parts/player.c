@@ -1,8 +1,5 @@
 #include "sim/twin/parts/player.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/policy.h"
 

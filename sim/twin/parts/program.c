@@ -12,8 +12,6 @@
  * 4. The owner of a block is the section that requests it; `temporary` if the section frees it too.
  *
  * allocrig trace writes such traces: torch.cuda.nvtx.mark("actor.train") is a mark. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "sim/twin/parts/player.h"

@@ -1,8 +1,6 @@
 #include "sim/twin/parts/player.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 

@@ -1,7 +1,5 @@
 #include "sim/twin/parts/sizes.h"
 
-#include <stdlib.h>
-
 #include "sim/twin/rules/llm.h"
 #include "workloads/trace/trace.h"
 

@@ -5,8 +5,6 @@
  * (torch_memory_saver around the trainer), and be sent to an engine. Weights are sent in buckets,
  * as trainers of reinforcement learning do: a bucket is gathered in a block of its own, which is
  * freed when the engine has it. */
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "sim/twin/parts/player.h"

@@ -1,9 +1,5 @@
 #include "sim/twin/rules/context.h"
 
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "sim/sim_device/profile.h"
 

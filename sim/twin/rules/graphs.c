@@ -1,8 +1,5 @@
 #include "sim/twin/rules/graphs.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 
 /* What the driver keeps for one of the kernel nodes of a graph, for a graph at least, and what it

@@ -14,10 +14,6 @@
  * All capture the largest size first, into one pool, so smaller ones use its blocks again. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 #define GRAPHS_SIZES 1027 /* 1, 2, 4 and multiples of 8 up to 8192 */

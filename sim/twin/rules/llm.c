@@ -1,5 +1,4 @@
 /* The tensors of a language model on one rank; see llm.h. */
-#include <inttypes.h>
 
 #include "sim/twin/rules/llm.h"
 

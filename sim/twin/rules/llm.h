@@ -9,9 +9,6 @@
  * tensors. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 /* The configuration, as config.json of the model has it. */

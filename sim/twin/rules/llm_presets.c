@@ -1,7 +1,4 @@
 /* Models by name, and the option `model`. */
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/options.h"
 #include "sim/twin/rules/llm.h"

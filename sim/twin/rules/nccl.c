@@ -1,7 +1,5 @@
 #include "sim/twin/rules/nccl.h"
 
-#include <string.h>
-
 #include "allocators/base/size.h"
 
 #define STEPS         8  /* NCCL_STEPS */

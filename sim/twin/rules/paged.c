@@ -1,7 +1,4 @@
 /* Scheduling with a paged key-value cache; see paged.h. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "sim/twin/rules/paged.h"

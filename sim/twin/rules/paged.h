@@ -31,10 +31,6 @@
  * Left out: priorities, windows (a request keeps all of its blocks). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 
 enum paged_style { PAGED_V1, PAGED_V0, PAGED_SGLANG };

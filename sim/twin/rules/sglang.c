@@ -1,6 +1,5 @@
 /* SGLang's rules; see sglang.h. */
 #include <math.h>
-#include <stdio.h>
 
 #include "allocators/base/size.h"
 #include "sim/twin/rules/sglang.h"

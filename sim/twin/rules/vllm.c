@@ -1,9 +1,6 @@
 /* vLLM's rules; see vllm.h. Numbers are doubles where Python has floats, so that the divisions
  * round as there. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "sim/twin/rules/vllm.h"

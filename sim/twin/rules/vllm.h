@@ -3,8 +3,6 @@
  * from 0.8 on, and V0 is gone from 0.11 on. */
 #pragma once
 
-#include <stddef.h>
-
 #include "sim/twin/rules/llm.h"
 
 struct vllm_version {

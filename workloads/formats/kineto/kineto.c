@@ -17,8 +17,6 @@
  * 8. The profiler's own count of bytes is compared with the running total of the trace; differences
  *    are reported. What it counts before the first event is one block of each device, which comes
  *    first and stays: its parts are not in the file. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "workloads/formats/formats.h"

@@ -28,8 +28,6 @@
  *
  * Source of the formats: rapidsai/rmm, logging_resource_adaptor, versions 0.15 to 25;
  * src/logger.cpp (default_pattern) and mr/detail/stream_ordered_memory_resource.hpp of 25.12. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"

@@ -11,8 +11,6 @@
  *
  * Source of the format: infinigence/STAlloc, Allocator/trace.cpp and
  * Synthesizer/trace_parser.py. */
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "workloads/formats/rows.h"

@@ -23,9 +23,7 @@
  * Source of the format: LLNL/Umpire, tools/replay (ReplayInterpreter::compile_reallocate) and
  * src/umpire/event (json_file_store, sqlite_database), ResourceManager::reallocate, versions 0.3 to
  * 2025. */
-#include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"

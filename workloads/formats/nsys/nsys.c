@@ -13,8 +13,6 @@
  * 5. Columns and tables that a version lacks are optional.
  *
  * Source of the format: NVIDIA's "SQLite Schema Reference" of 2021.5 to 2025, and exports. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"

@@ -21,8 +21,6 @@
  * failed have no row. If any request has an alignment, there is a column for it.
  *
  * Source of the format: google/minimalloc, src/converter.cc. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"

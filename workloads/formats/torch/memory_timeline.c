@@ -11,8 +11,6 @@
  *    initial=yes, as do those that the file lists as there before.
  * 4. The first category of a tensor is its tag.
  * Source of the rows: torch/profiler/_memory_profiler.py. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"

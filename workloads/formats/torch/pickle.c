@@ -11,8 +11,6 @@
 #include "workloads/formats/torch/pickle.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 

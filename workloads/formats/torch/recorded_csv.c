@@ -20,8 +20,6 @@
  * 7. The rows name no pool. If the .json does not either, the pools are inferred from the
  *    addresses, as those of a snapshot (snapshot_pools.c, snapshot_ranges.c).
  * 8. Everything that the allocator did is kept in notes; FORMAT.md lists them. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/range_tree.h"

@@ -6,8 +6,6 @@
 #include "workloads/formats/torch/sidecar.h"
 
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/base/size.h"

@@ -5,9 +5,6 @@
  * snapshot_tree.c). For each device the state at the start is computed (snapshot_world.c), and the
  * pools that the snapshot does not name are inferred (snapshot_pools.c, snapshot_ranges.c). Then
  * all becomes a trace (snapshot_trace.c). FORMAT.md has the rules. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/policies/torch/torch.h"
 #include "workloads/formats/torch/snapshot_world.h"

@@ -1,8 +1,6 @@
 /* The colouring of segments: rules 3 and 4 of snapshot_pools.c. */
 #include "workloads/formats/torch/snapshot_passed.h"
 
-#include <string.h>
-
 #define COMPARISONS_MOST (UINT64_C(1) << 28) /* of segments with pairs of opposites */
 #define FIRST_NEW        UINT64_C(0xfff0000) /* names of new pools, which programs do not have */
 #define NEW_POOLS        64u

@@ -15,9 +15,6 @@
  * the stack of the request: one frame, named like the tag, of a file named like the trace. */
 #include "workloads/formats/torch/snapshot_image.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"

@@ -14,9 +14,6 @@
  *    have times only. */
 #include "workloads/formats/torch/snapshot_tree.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"

@@ -3,10 +3,7 @@
  * the text is appended in PyTorch's own syntax, so that one text holds all of it. */
 #include "workloads/formats/torch/snapshot_tree.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "workloads/io/fields.h"

@@ -18,9 +18,6 @@
  * 8. An annotation is a mark (snapshot_marks.c) in front of an entry: of the one that it names,
  *    else by time, where an end comes after the entries of its microsecond and everything else
  *    before them. An annotation that is older than the history is at its beginning. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"

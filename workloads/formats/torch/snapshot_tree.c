@@ -10,9 +10,6 @@
  * A snapshot takes 56 bytes an entry while it is read, and 72 with stacks. */
 #include "workloads/formats/torch/snapshot_tree.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "allocators/base/array.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/json_pull.h"

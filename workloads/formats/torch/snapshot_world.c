@@ -20,8 +20,6 @@
  * freed without a request existed before), and the layouts that PyTorch has written since 2.0. */
 #include "workloads/formats/torch/snapshot_world.h"
 
-#include <inttypes.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 

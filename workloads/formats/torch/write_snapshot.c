@@ -8,9 +8,6 @@
  *    notes have the state at the end (`final_block`), they have the bytes of the blocks. Else a
  *    block has the requested bytes rounded up to 512, and in a segment of the large pool the rest
  *    up to the next block if that is at most 1 MiB, as PyTorch does it. */
-#include <string.h>
-
-#include <inttypes.h>
 
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"

@@ -10,9 +10,6 @@
  * 4. If the log has no dump, XLA's list of a program's largest buffers is read: arguments are
  *    requests, the buffers that the program would have allocated are notes.
  * Both frameworks print the same text: the source locations in it show which one it was. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "workloads/formats/formats.h"

@@ -23,8 +23,6 @@
  * Source of the format: openxla/xla, xla/service/buffer_assignment.cc (BufferAllocation::ToString,
  * BufferAssignment::ToString) and xla/hlo/utils/hlo_live_range.cc (HloLiveRange::ToString),
  * versions of 2017 to 2025. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "allocators/base/array.h"

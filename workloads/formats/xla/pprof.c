@@ -14,8 +14,6 @@
  *
  * Source of the format: google/pprof, proto/profile.proto; openxla/xla and jax-ml/jax,
  * PyClient::HeapProfile. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
