@@ -274,6 +274,22 @@ static bool is_too_large_alone(const struct message *self)
                bytes_of(self, MESSAGE_FIGURE_TOTAL);
 }
 
+/* Whether the pool has more than nine tenths of what there is. */
+static bool has_nearly_all(const struct message *self, enum message_figure_name own)
+{
+    return knows(self, MESSAGE_FIGURE_TOTAL) && knows(self, own) &&
+           bytes_of(self, own) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 10 * 9;
+}
+
+/* Whether all of the card is free but for a context or a desktop. */
+static bool is_nothing_held(const struct message *self)
+{
+    return self->card_told && knows(self, MESSAGE_FIGURE_TOTAL) && !self->contradictions &&
+           bytes_of(self, MESSAGE_FIGURE_FREE) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2 &&
+           bytes_of(self, MESSAGE_FIGURE_FREE) + MESSAGE_CONTEXT_MOST >=
+               bytes_of(self, MESSAGE_FIGURE_TOTAL);
+}
+
 /* What is left if no memory that the message names would be enough. `together`: all of it. */
 static enum message_cause judge_rest(struct message *self, uint64_t together)
 {
@@ -305,8 +321,7 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
      * it needs more than there is. */
     bool most = (self->card_told || is_mps(self)) && total && knows(self, own) &&
                 bytes_of(self, own) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
-    bool nearly_all = most && bytes_of(self, own) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 10 * 9;
-    if (nearly_all || (most && (available || pool)))
+    if ((most && (has_nearly_all(self, own) || available || pool)) || is_nothing_held(self))
         return MESSAGE_CAPACITY;
     const struct message_figure *start = figure_of(self, MESSAGE_FIGURE_START);
     if (start->known) { /* others are not in what was free at first */
@@ -367,7 +382,8 @@ static enum message_cause judge_pool(struct message *self)
     unsure(self, MESSAGE_REASON_OTHER_CAUSE,
            most ? unused >= bytes_of(self, MESSAGE_FIGURE_RESERVED) / USUAL_SHARE &&
                       fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)
-                : enough > 1);
+                : enough > 1 || (holder->cause == MESSAGE_OUTSIDE &&
+                                 has_nearly_all(self, MESSAGE_FIGURE_RESERVED)));
     unsure(self, MESSAGE_REASON_ASSUMED,
            self->process_guessed || self->others_hidden || self->async_pool);
     unsure(self, MESSAGE_REASON_CONTEXT,

@@ -79,6 +79,10 @@ static const char how_nvml[] =
 static const char how_workspace[] =
     "It is a workspace of fixed size, made beforehand, not the card: make it larger (FlashInfer: "
     "the buffer that is given to the wrapper), update the server, or use a smaller batch.";
+static const char how_limit_of_workspace[] =
+    "No tactic fits into the workspace that the builder may use; the card itself may have room. "
+    "Raise the limit (memory_pool_limit, max_workspace_size, trtexec --memPoolSize=workspace:N); "
+    "if that does not help, the model's layer is not supported there.";
 static const char how_nvenc[] =
     "NVENC also reports this if too many sessions are open: consumer cards allow 3 to 12 of them "
     "(nvidia-smi encodersessions lists them). Find out: nvidia-smi for the free memory. Close "
@@ -205,6 +209,9 @@ static const struct message_form bares[] = {
     {"[metal::malloc]resourcelimit(", MESSAGE_MLX, "Metal", how_count, FORM_ELSEWHERE},
     {"hami-coreerror*oom", MESSAGE_LIBRARY, "CUDA", how_hami, FORM_ELSEWHERE},
     {"cudadeviceisat|cudadevicememoryuseishigh", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
+    {"increasingtheworkspacesize*couldnotfindanyimplementation|"
+     "sufficientworkspacememory*couldnotfindanyimplementation|duetoinsufficientworkspace",
+     MESSAGE_TENSORRT, "CUDA", how_limit_of_workspace, FORM_ELSEWHERE},
     {"perhapsoutofmemory", MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
     {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, 0},
@@ -318,9 +325,11 @@ static const struct message_form bares[] = {
      "allocation_failed|error_host_out_of_memory|fatalerror:runtime:outofmemory|systemoutofmemory!|"
      "memoryresourcesareavailabletoprocess|cannotallocatevectorofsize|allocate[host]memory|"
      "allocatecpumemory|"
-     "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator:|"
-     "mkl_malloc:failedtoallocate",
+     "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator|"
+     "mkl_malloc:failedtoallocate|posix_memalign(*12vs0",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"cannotallocatememory", MESSAGE_HOST_PROGRAM, "", how_handles,
+     FORM_HOST | FORM_LIKELY | FORM_FAR},
     {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, FORM_HOST | FORM_LIKELY},
     {"winerror1455|thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, FORM_HOST},
     {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
@@ -628,6 +637,7 @@ static bool is_said(const struct message_text *text, const struct message_form *
     return (!(form->flags & FORM_END) || is_cut_word(text, at)) &&
            (!(form->flags & FORM_FAILS) || is_failure(text, form, at)) &&
            (!(form->flags & FORM_NEAR) || card_near(text, at, NEAR_CHARACTERS)) &&
+           (!(form->flags & FORM_FAR) || !card_near(text, at, NEAR_CHARACTERS)) &&
            (!(form->flags & FORM_WORD) || is_whole(text, at, at + length)) &&
            (!(form->flags & FORM_ONE_WORD) ||
             !memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, length - 1)) &&
@@ -649,12 +659,33 @@ static size_t find_said(const struct message_text *text, const struct message_fo
     return MESSAGE_NOWHERE;
 }
 
+/* What the sentence of a request says of the card: "needs 6 GB, but the device has only 4 GB". A
+ * size that the request does not exceed is not the reason of the failure, so it is left out. */
+static void read_card_beside(const struct message_text *text, size_t at, struct message *self)
+{
+    static const char words[] = "onlyFfree|onlyFavail|onlyFleft|onlyFis|onlyFare|availableF|"
+                                "available:F|freememory:F|freeF|free:F|Favailable|Fisavailable|"
+                                "Fareavailable|Ffree|Fisfree|Fleft";
+    static const char totals[] = "hasonlyT|onlyhasT|haveonlyT|totalT|total:T|Ttotal|"
+                                 "Tintotal|freeofT|leftofT|availableofT";
+    struct message_figure *figures = self->figures;
+    struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
+    struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
+    uint64_t asked = figures[MESSAGE_FIGURE_ASKED].bytes;
+    size_t from = message_text_sentence_begin(text, at), to = message_text_sentence_end(text, at);
+    (void)message_pattern_read(text, words, from, to + 1, -1, figures);
+    (void)message_pattern_read(text, totals, from, to + 1, -1, figures);
+    available->known &= available->bytes < asked;
+    total->known &= total->bytes != asked && total->bytes != available->bytes;
+    self->card_told = total->known || available->known;
+}
+
 /* The words around a message that names no program. */
 static void read_around(const struct message_text *text, size_t at, struct message *self)
 {
     const char *card = card_near(text, at, NEAR_CHARACTERS / 3);
     card = card && *card ? card : card_near(text, at, 3 * NEAR_CHARACTERS);
-    message_text_request(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
+    size_t request = message_text_request(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
     if (is_rmm(text)) {
         self->framework = MESSAGE_RMM;
         self->how = how_rmm;
@@ -662,6 +693,8 @@ static void read_around(const struct message_text *text, size_t at, struct messa
     }
     if (card && !self->device[0])
         snprintf(self->device, sizeof self->device, "%s", card);
+    if (request != MESSAGE_NOWHERE && !self->host)
+        read_card_beside(text, request, self);
 }
 
 /* Whether a user asks if there is too little memory. Words that programs print themselves are a

@@ -132,7 +132,8 @@ static bool is_quoted_within(const struct message_text *text, size_t at, size_t 
     while (after < text->count && is_letter(text->chars[after]) &&
            (after == next || !message_text_apart(text, after)))
         after++;
-    return after > next && message_text_apart(text, next) && text->chars[after] != '=';
+    return text->chars[next - 1] == '"' && after > next && message_text_apart(text, next) &&
+           text->chars[after] != '=';
 }
 
 bool message_claim_is_told(const struct message_text *text, const struct message *self)

@@ -31,7 +31,8 @@ enum message_form_flag {
     FORM_NEAR = 8192,
     FORM_FAILS = 16384,
     FORM_END = 32768,
-    FORM_WORD = 262144 /* only as a whole word */
+    FORM_WORD = 262144, /* only as a whole word */
+    FORM_FAR = 524288   /* only if no word for a card stands near */
 };
 
 struct message_form {

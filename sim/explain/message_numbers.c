@@ -324,15 +324,16 @@ static bool is_listed(const struct message_text *text, size_t at, size_t end)
 
 #define REQUEST_REACH 4000 /* characters between a failure and its request */
 
-void message_text_request(const struct message_text *text, size_t failure,
-                          struct message_figure *asked)
+size_t message_text_request(const struct message_text *text, size_t failure,
+                            struct message_figure *asked)
 {
     static const char asks[] = "alloc|request|requir|need|estimat|buffer(|tofind|size|asked";
     static const char sizes[] =
         "(size=|requestedbytes:[|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
         "buffersize|cl_mem_read_write,";
     struct message_figure size;
-    size_t nearest = REQUEST_REACH, from = failure > nearest ? failure - nearest : 0;
+    size_t found = MESSAGE_NOWHERE, nearest = REQUEST_REACH,
+           from = failure > nearest ? failure - nearest : 0;
     for (size_t at = from; at < text->count && at < failure + REQUEST_REACH; at++) {
         size_t apart = at > failure ? at - failure : failure - at;
         if (!is_digit(text->chars[at]) || apart >= nearest ||
@@ -358,5 +359,7 @@ void message_text_request(const struct message_text *text, size_t failure,
             continue;
         nearest = apart;
         *asked = size;
+        found = at;
     }
+    return found;
 }

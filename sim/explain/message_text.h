@@ -86,9 +86,9 @@ size_t message_text_after(const struct message_text *self, const char *words, si
                           size_t to, struct message_figure *figure);
 
 /* Reads the size that the words around it call a request, of several the one nearest to `failure`.
- * It needs a unit, unless the words stand for sizes alone. */
-void message_text_request(const struct message_text *self, size_t failure,
-                          struct message_figure *asked);
+ * It needs a unit, unless the words stand for sizes alone. Returns its place. */
+size_t message_text_request(const struct message_text *self, size_t failure,
+                            struct message_figure *asked);
 
 /* Whether JAX printed a message of XLA, not TensorFlow. */
 bool message_text_speaks_jax(const struct message_text *self);

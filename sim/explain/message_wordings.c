@@ -249,6 +249,9 @@ const struct message_form message_forms[] = {
     {"nopoolhandlesallocationofsizeA", MESSAGE_LIBRARY, "", NULL, FORM_BLOCK},
     /* MIOpen, PhysX */
     {"memorynotavailabletoallocatebuffer:A", MESSAGE_LIBRARY, "HIP", message_how_unknown, 0},
+    /* PhoenixMiner; the brackets hide its unit. */
+    {"allocatingdag(A)gb*outofmemory&memory:Ttotal,Ffree", MESSAGE_LIBRARY, "", message_how_unknown,
+     FORM_CARD | FORM_GIB},
     {"failtoallocatememoryA", MESSAGE_LIBRARY, "CUDA", how_physx, 0},
     {"illegalmemoryaccess*unabletoallocatememoryofsizeA", MESSAGE_LIBRARY, "CUDA",
      message_how_earlier, FORM_ELSEWHERE},
