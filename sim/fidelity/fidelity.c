@@ -13,6 +13,7 @@
 #include "sim/fidelity/fidelity.h"
 
 #include "allocators/base/array.h"
+#include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
 #include "allocators/policies/torch/conf_keys.h"
 #include "allocators/registry.h"
@@ -270,8 +271,8 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
     char limit[80] = "";
     int at = 0;
     if (info->limit_bytes)
-        at = snprintf(limit, sizeof limit, "%climit=%" PRIu64, info->conf[0] ? ',' : ':',
-                      info->limit_bytes);
+        at = snprintf(limit, sizeof limit, "%climit=%s", info->conf[0] ? ',' : ':',
+                      AR_SIZE_EXACT(info->limit_bytes));
     /* Before PyTorch 2.5 private pools do not grow by pages. */
     struct torch_release release = torch_release_read(info->recorder);
     if (release.major && torch_release_compare(release, (struct torch_release){2, 5}) < 0 &&
