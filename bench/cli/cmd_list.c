@@ -277,6 +277,13 @@ static enum ar_status list_metrics(const char *name, struct ar_error *error)
     }
     if (name && find(metric_at, name) == SIZE_MAX && results_column_metric(name, 0) != METRIC_COUNT)
         return show_column(name, error);
+    if (name && strcmp(name, "capacity_ratio") == 0) {
+        say(stdout,
+            "%s: the capacity of a point of the slowdown curve / the peak of live bytes; "
+            "a column of slowdown.csv and of the JSON, and no metric",
+            name);
+        return AR_OK;
+    }
     bool share = false;
     enum metric metric = name ? figure_column_metric(name, &share) : METRIC_COUNT;
     if (name && find(metric_at, name) == SIZE_MAX && metric != METRIC_COUNT) {
