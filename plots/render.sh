@@ -111,13 +111,13 @@ caption() {
     case $1 in slowdown | pareto) modelled ;; esac
 }
 
-# The program and, of each workload, the line that stands above its table: of several devices that of
-# the first, which the figures show.
+# The program and, of each workload, the line that stands above its table: of several the first, which
+# the figures show.
 source_of() {
     local summary
     summary=$(dirname "$data")/summary.md
     [ ! -e "$summary" ] || awk '/^allocrig / && !program { program = $0; sub(/(, [0-9]*-[0-9]*-[0-9T:]*Z)?;.*/, "", program); print program "." }
-        /^\*\*.*: .*frees .*\*\*$/ && !/: compared with / && !seen[substr($0, 1, index($0 ", host ", ", host "))]++ { gsub(/\*\*/, ""); print $0 "." }' "$summary"
+        /^\*\*.*: .*frees .*\*\*$/ && !/: compared with / && !seen[substr($0, 1, match($0, /: [0-9to ]*(events, )?frees /))]++ { gsub(/\*\*/, ""); print $0 "." }' "$summary"
 }
 
 failed=0

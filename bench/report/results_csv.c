@@ -387,9 +387,13 @@ static void write_policy(struct csv_writer *csv, const struct result_group *grou
     csv_end_row(csv);
 }
 
-/* No figure but that of the slowdown tells devices apart, so it shows the first one. */
+/* No figure but that of the slowdown tells devices apart, and none ways to free, so it shows the
+ * first of each. */
 static bool figure_shows(const struct results *results, const struct result_group *group)
 {
+    for (size_t i = 0; &results->groups[i] < group; i++)
+        if (strcmp(results->groups[i].name, group->name) == 0)
+            return false;
     return strcmp(group->runs->device_spec, results->runs[0].device_spec) == 0;
 }
 

@@ -350,6 +350,28 @@ static enum ar_status write_latex(const struct suite_work *self, FILE *stream,
     return print_further_tables(self, stream, form, error);
 }
 
+/* What figures leave out, on standard error and in the summary. */
+static void tell_figures(const struct plan *plan, FILE *summary)
+{
+    static const char devices[] = "Figures: of %zu devices they show the first, %s. For time by "
+                                  "capacity use a suite with [slowdown] (`at = 1.05 1.5 2`).";
+    static const char ways[] = "Figures: of the two tables of %s they show that with frees %s.";
+    const char *first = plan->devices.items[0];
+    if (plan->devices.count > 1) {
+        sentence_say(stderr, devices, plan->devices.count, first);
+        say(summary, devices, plan->devices.count, first);
+    }
+    for (size_t i = 0; i < plan->workload_count; i++) {
+        const struct plan_workload *workload = &plan->workloads[i];
+        const char *name = workload->info.name;
+        if (workload->frees_count < 2)
+            continue;
+        first = replay_frees_name(workload->frees[0]);
+        sentence_say(stderr, ways, name, first);
+        say(summary, ways, name, first);
+    }
+}
+
 static enum ar_status write_files(struct suite_work *self, struct ar_error *error)
 {
     static const struct {
@@ -373,13 +395,7 @@ static enum ar_status write_files(struct suite_work *self, struct ar_error *erro
     AR_TRY(result_folder_open(&self->folder, self->suite->output, &self->outputs, error));
     result_folder_summary(&self->folder, &self->results);
     AR_TRY(print_tables(self, self->folder.summary, TABLE_MARKDOWN, error));
-    if (self->plan.devices.count > 1) {
-        static const char text[] = "Figures: of %zu devices they show the first, %s. For time by "
-                                   "capacity use a suite with [slowdown] (`at = 1.05 1.5 2`).";
-        const char *first = self->plan.devices.items[0];
-        sentence_say(stderr, text, self->plan.devices.count, first);
-        say(self->folder.summary, text, self->plan.devices.count, first);
-    }
+    tell_figures(&self->plan, self->folder.summary);
     return result_folder_write(&self->folder, &self->results,
                                (const struct thin_series *const *)self->series, error);
 }
