@@ -112,6 +112,16 @@ bool ar_map_remove(struct ar_map *map, uint64_t key)
     return true;
 }
 
+uint64_t *ar_map_next(const struct ar_map *map, size_t *at)
+{
+    while (*at < map->room) {
+        uint64_t *cell = cell_at(map, (*at)++);
+        if (*cell != AR_MAP_NO_KEY)
+            return cell + 1;
+    }
+    return NULL;
+}
+
 enum ar_status ar_map_put(struct ar_map *map, uint64_t key, uint64_t value)
 {
     uint64_t *found = ar_map_add(map, key);

@@ -67,9 +67,11 @@ static void block_release(struct card *card, struct card_block *block)
     card->unused = block;
 }
 
-static struct card_block *block_of(const struct ar_policy_block *entry)
+/* The block that starts there; NULL: none. */
+static struct card_block *block_at(const struct card *card, uint64_t address)
 {
-    return (struct card_block *)(uintptr_t)entry->cookie;
+    const uint64_t *found = ar_map_find(&card->map, address);
+    return found ? (struct card_block *)(uintptr_t)*found : NULL;
 }
 
 /* ---- streams: rules 3 and 4 of card.h -------------------------------------------------------- */
@@ -258,12 +260,10 @@ static enum ar_status broken(struct card *card, enum ar_status status, const cha
 static enum ar_status keep(struct card *card, const struct ar_policy_request *request,
                            struct card_block *block)
 {
-    const struct ar_policy_block entry = {
-        .address = block->block.address,
-        .cookie = (uint64_t)(uintptr_t)block,
-    };
     struct ar_device *device = card->memory.device;
-    AR_TRY(address_map_insert(&card->map, &entry));
+    if (block_at(card, block->block.address))
+        return AR_CORRUPT;
+    AR_TRY(ar_map_put(&card->map, block->block.address, (uint64_t)(uintptr_t)block));
     block->used_on = 0;
     block->stream = request->stream;
     if (!card->orders && card->stream_count > 1 && driver_memory_has_uses(&card->memory)) {
@@ -284,7 +284,7 @@ static enum ar_status serve(struct card *card, uint64_t bytes, uint32_t stream, 
         .pool = card->has_pools ? pool : 0,
     };
     struct card_block *block = block_new(card);
-    enum ar_status status = block ? address_map_reserve(&card->map) : AR_HOST_MEMORY;
+    enum ar_status status = block ? ar_map_reserve(&card->map) : AR_HOST_MEMORY;
     if (block)
         block->pool = pool;
     if (card->policy->totals.pending_bytes)
@@ -344,14 +344,14 @@ enum ar_status card_free(struct card *card, uint64_t address, CUstream stream,
                          struct ar_error *error)
 {
     uint64_t begun_ns = card->latency ? latency_clock_ns() : 0;
-    struct ar_policy_block entry;
     uint32_t ordinal;
     enter(card);
+    struct card_block *block = block_at(card, address);
     enum ar_status status = find_stream(card, stream, &ordinal, error);
-    if (status == AR_OK && !address_map_remove(&card->map, address, &entry))
+    if (status == AR_OK && !block)
         status = unknown(card, address, "frees", error);
     else if (status == AR_OK) {
-        struct card_block *block = block_of(&entry);
+        (void)ar_map_remove(&card->map, address);
         card->figures.frees++;
         if (recording_wanted(card->recording))
             recording_free_requested(card->recording, block->id, block->stream, ordinal);
@@ -373,11 +373,10 @@ enum ar_status card_use(struct card *card, uint64_t address, CUstream stream,
     uint32_t ordinal;
     enter(card);
     enum ar_status status = find_stream(card, stream, &ordinal, error);
-    const struct ar_policy_block *entry = address_map_find(&card->map, address);
-    if (status == AR_OK && !entry)
+    struct card_block *block = block_at(card, address);
+    if (status == AR_OK && !block)
         status = unknown(card, address, "uses", error);
-    else if (status == AR_OK && block_of(entry)->stream != ordinal) {
-        struct card_block *block = block_of(entry);
+    else if (status == AR_OK && block->stream != ordinal) {
         card->figures.uses++;
         block->used_on |= UINT64_C(1) << (ordinal < 63 ? ordinal : 63);
         if (recording_wanted(card->recording))
@@ -420,7 +419,7 @@ void card_limit(struct card *card, double fraction)
 bool card_has(struct card *card, uint64_t address)
 {
     enter(card);
-    bool found = address_map_find(&card->map, address) != NULL;
+    bool found = block_at(card, address) != NULL;
     leave(card);
     return found;
 }
@@ -644,7 +643,7 @@ enum ar_status card_open(const struct card_settings *settings, unsigned ordinal,
     card->ordinal = ordinal;
     card->recording = settings->recording;
     card->latency = latency;
-    address_map_open(&card->map, &card->host);
+    card->map.host = &card->host;
     enum ar_status status = driver_memory_open(&card->memory, ordinal, error);
     AR_THEN(status, find_stream(card, NULL, &first, error)); /* ordinal 0, used or not */
     if (status == AR_OK && settings->fraction > 0)

@@ -1,7 +1,7 @@
 /* One card of a program that runs on a policy: the policy, its memory and the program's blocks.
  *
  * 1. One lock covers the card. Two cards share nothing.
- * 2. A free names only an address, so a map (bench/host/locked_pool.h) leads from the address to
+ * 2. A free names only an address, so a map leads from the address to
  *    the block.
  * 3. The program's streams get ordinals in the order in which they appear; the default stream is
  *    0.
@@ -133,7 +133,7 @@ struct card {
     struct ar_policy *policy;
     bool orders, has_pools; /* capabilities of the policy */
     uint64_t alignment_bytes;
-    struct address_map map; /* cookie: the card_block */
+    struct ar_map map; /* from an address to the card_block */
     struct card_block *unused;
     struct card_chunk *chunks;
     CUstream *streams;

@@ -39,9 +39,8 @@ void driver_memory_leave(struct driver_memory *self)
         (void)api_of(self)->ctx_set_current(self->before);
 }
 
-static enum ar_status enter_before(struct relay *relay, enum relay_hook hook)
+static enum ar_status enter_before(struct relay *relay, enum relay_hook hook AR_UNUSED)
 {
-    (void)hook;
     driver_memory_enter((struct driver_memory *)relay);
     return AR_OK;
 }

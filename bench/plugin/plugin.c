@@ -113,9 +113,8 @@ void *allocrig_malloc(ssize_t size, int device, void *stream)
     return address;
 }
 
-void allocrig_free(void *address, ssize_t size, int device, void *stream)
+void allocrig_free(void *address, ssize_t size AR_UNUSED, int device, void *stream)
 {
-    (void)size;
     free_requested(address, device, stream);
 }
 
@@ -177,10 +176,9 @@ static struct card *pool_card(int device)
     return card;
 }
 
-void allocrig_begin_pool(int device, struct allocrig_pool_id id, void *filter)
+void allocrig_begin_pool(int device, struct allocrig_pool_id id, void *filter AR_UNUSED)
 {
     struct card *card = pool_card(device);
-    (void)filter;
     if (card)
         card_pool_begin(card, (struct card_pool_id){id.first, id.second});
 }

@@ -48,6 +48,10 @@ TEST(values_of_several_words_move_whole)
     }
     for (uint64_t key = 0; key < 1000; key += 2)
         assert_true(ar_map_remove(&map, key << 21));
+    size_t at = 0, visited = 0;
+    for (const uint64_t *value; (value = ar_map_next(&map, &at)); visited++)
+        assert_true(value[0] % 2 == 1 && value[2] == value[0] + 2);
+    assert_int_equal(visited, 500);
     for (uint64_t key = 0; key < 1000; key++) {
         const uint64_t *value = ar_map_find(&map, key << 21);
         assert_int_equal(value != NULL, key % 2);

@@ -1,68 +1,9 @@
-/* Pools that threads share: the map of addresses against a list, the pool's answers, and threads on
- * real policies with nothing lost, which `make tsan` runs under the thread sanitizer. */
-#include "allocators/base/rng.h"
+/* Pools that threads share: the pool's answers, and threads on real policies with nothing lost,
+ * which `make tsan` runs under the thread sanitizer. */
 #include "bench/host/locked_pool.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
-
-#define KEYS 512u
-
-/* ---- the map --------------------------------------------------------------------------------- */
-
-TEST(the_map_holds_what_a_table_holds)
-{
-    struct ar_host host = {0};
-    struct address_map map;
-    struct ar_rng rng = ar_rng_of(7);
-    uint64_t held[KEYS] = {0}; /* cookie + 1 of the entry at key * 512 */
-    size_t count = 0;
-    address_map_open(&map, &host);
-    for (uint64_t turn = 0; turn < 40000; turn++) {
-        uint64_t key = ar_rng_below(&rng, KEYS), address = key * 512;
-        struct ar_policy_block block = {.address = address, .cookie = turn};
-        const struct ar_policy_block *found = address_map_find(&map, address);
-        assert_int_equal(found ? found->cookie + 1 : 0, held[key]);
-        if (held[key]) {
-            assert_true(address_map_remove(&map, address, &block));
-            assert_int_equal(block.cookie + 1, held[key]);
-            held[key] = 0;
-            count--;
-        } else {
-            assert_int_equal(address_map_reserve(&map), AR_OK);
-            assert_int_equal(address_map_insert(&map, &block), AR_OK);
-            held[key] = turn + 1;
-            count++;
-        }
-        assert_int_equal(map.count, count);
-        assert_true(2 * map.count <= map.room);
-    }
-    address_map_close(&map);
-    assert_int_equal(host.now_bytes, 0);
-}
-
-TEST(the_map_refuses_doubles_and_strangers)
-{
-    struct ar_host host = {.fail_at = 2};
-    CLOSED(address_map_close) struct address_map map;
-    struct ar_policy_block block = {.address = 4096}, out;
-    address_map_open(&map, &host);
-    assert_null(address_map_find(&map, 4096));
-    assert_false(address_map_remove(&map, 4096, &out));
-    assert_int_equal(address_map_reserve(&map), AR_OK);
-    assert_int_equal(address_map_insert(&map, &block), AR_OK);
-    assert_int_equal(address_map_insert(&map, &block), AR_CORRUPT);
-    assert_null(address_map_find(&map, ADDRESS_MAP_NONE));
-    while (map.count < 32) {
-        block.address += 512;
-        assert_int_equal(address_map_reserve(&map), AR_OK);
-        assert_int_equal(address_map_insert(&map, &block), AR_OK);
-    }
-    /* The map must grow, but there is no memory for it: it stays unchanged. */
-    assert_int_equal(address_map_reserve(&map), AR_HOST_MEMORY);
-    assert_int_equal(map.count, 32);
-    assert_non_null(address_map_find(&map, 4096));
-}
 
 /* ---- the pool -------------------------------------------------------------------------------- */
 
