@@ -18,6 +18,9 @@
  * are folded in. */
 #define AR_INLINE static inline __attribute__((always_inline))
 
+/* After a parameter that a type of function demands and this one does not need. */
+#define AR_UNUSED __attribute__((unused))
+
 /* The number of items of an array. */
 #define AR_COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -73,11 +73,10 @@ static void fault_destroy(struct ar_policy *base)
     fault_close(&backing->context);
 }
 
-static enum ar_status fault_wrap(const struct ar_policy_context *context, const void *values,
-                                 struct ar_policy *inner, struct ar_policy **out,
-                                 struct ar_error *error)
+static enum ar_status fault_wrap(const struct ar_policy_context *context,
+                                 const void *values AR_UNUSED, struct ar_policy *inner,
+                                 struct ar_policy **out, struct ar_error *error)
 {
-    (void)values;
     struct fault *self = forward_create(context->host, sizeof *self, "fault", inner, error);
     AR_TRY_HOST(self);
     self->backing = (struct faulty_backing *)context->backing;

@@ -95,12 +95,11 @@ static bool could_join(const struct ar_span *at, uint32_t neighbour, uint64_t by
 }
 
 static enum ar_status buddy_free(struct ar_policy *base, const struct ar_policy_block *block,
-                                 uint32_t stream)
+                                 uint32_t stream AR_UNUSED)
 {
     struct buddy *self = (struct buddy *)base;
     uint32_t piece = (uint32_t)block->cookie;
     struct ar_span *at = self->heap.spans.at;
-    (void)stream;
     ar_policy_ungrant(base, at[piece].requested_bytes, at[piece].bytes);
     while (could_join(at, at[piece].next, at[piece].bytes) ||
            could_join(at, at[piece].previous, at[piece].bytes)) {

@@ -74,9 +74,8 @@ static enum ar_status direct_alloc(struct ar_policy *base, const struct ar_polic
 }
 
 static enum ar_status direct_free(struct ar_policy *base, const struct ar_policy_block *block,
-                                  uint32_t stream)
+                                  uint32_t stream AR_UNUSED)
 {
-    (void)stream;
     struct direct *self = (struct direct *)base;
     uint32_t index = (uint32_t)block->cookie;
     const struct ar_range_node *freed = &self->blocks.nodes[index];

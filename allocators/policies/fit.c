@@ -436,11 +436,10 @@ static uint32_t cut(struct fit *self, uint32_t index, uint64_t bytes, uint64_t a
 }
 
 /* Placement ignores streams, but their work must be done before memory is released. */
-static enum ar_status fit_use(struct ar_policy *base, const struct ar_policy_block *block,
+static enum ar_status fit_use(struct ar_policy *base, const struct ar_policy_block *block AR_UNUSED,
                               uint32_t stream)
 {
     struct fit *self = (struct fit *)base;
-    (void)block;
     if (stream >= self->supply.streams && stream != UINT32_MAX)
         self->supply.streams = stream + 1;
     return AR_OK;

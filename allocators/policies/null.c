@@ -79,9 +79,8 @@ static enum ar_status null_alloc(struct ar_policy *base, const struct ar_policy_
 }
 
 static enum ar_status null_free(struct ar_policy *base, const struct ar_policy_block *block,
-                                uint32_t stream)
+                                uint32_t stream AR_UNUSED)
 {
-    (void)stream;
     null_count(&base->totals, base->totals.reserved_bytes - block->granted_bytes);
     base->totals.live_blocks--;
     return AR_OK;
@@ -94,11 +93,9 @@ static void null_stats(const struct ar_policy *base, struct ar_policy_stats *out
 }
 
 /* There are no records of blocks to visit. */
-static void null_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
+static void null_walk(const struct ar_policy *base AR_UNUSED, ar_policy_visit *visit AR_UNUSED,
+                      void *argument AR_UNUSED)
 {
-    (void)base;
-    (void)visit;
-    (void)argument;
 }
 
 static enum ar_status null_validate(const struct ar_policy *base, struct ar_error *error)

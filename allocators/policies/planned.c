@@ -302,12 +302,11 @@ static enum ar_status planned_alloc(struct ar_policy *base, const struct ar_poli
 }
 
 static enum ar_status planned_free(struct ar_policy *base, const struct ar_policy_block *block,
-                                   uint32_t stream)
+                                   uint32_t stream AR_UNUSED)
 {
     struct planned *self = (struct planned *)base;
     uint32_t piece = (uint32_t)block->cookie, node = (uint32_t)(block->cookie >> NODE_SHIFT);
     const struct ar_span *span = &self->heap.spans.at[piece];
-    (void)stream;
     ar_policy_ungrant(base, span->requested_bytes, span->bytes);
     if (node) {
         ar_range_tree_remove(&self->live, &self->by_address, AR_RANGE_BY_ADDRESS, node);
@@ -482,11 +481,10 @@ static const struct ar_option stalloc_options[] = {
     {0},
 };
 
-static enum ar_status least(const struct planned *self, const struct packing *packing,
+static enum ar_status least(const struct planned *self AR_UNUSED, const struct packing *packing,
                             uint64_t *offsets)
 {
     struct packing_best best;
-    (void)self;
     return packing_best_order(packing, offsets, &best);
 }
 

@@ -623,10 +623,9 @@ static enum ar_status arena_free(struct ar_policy *base, const struct ar_policy_
     return AR_OK;
 }
 
-static enum ar_status arena_use(struct ar_policy *base, const struct ar_policy_block *block,
-                                uint32_t stream)
+static enum ar_status arena_use(struct ar_policy *base,
+                                const struct ar_policy_block *block AR_UNUSED, uint32_t stream)
 {
-    (void)block;
     note((struct rmm_arena *)base, stream);
     return AR_OK;
 }

@@ -300,11 +300,10 @@ static __attribute__((noinline)) enum ar_status take_back_watched(struct tlsf *s
 }
 
 static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_block *given,
-                                uint32_t stream)
+                                uint32_t stream AR_UNUSED)
 {
     struct tlsf *self = (struct tlsf *)base;
     uint32_t block = (uint32_t)given->cookie;
-    (void)stream;
     return base->watch ? take_back_watched(self, block) : take_back(self, block, false);
 }
 

@@ -464,14 +464,13 @@ static void pinned_retire(struct ar_policy *base, const struct ar_policy_block *
 }
 
 static enum ar_status pinned_free(struct ar_policy *base, const struct ar_policy_block *given,
-                                  uint32_t stream)
+                                  uint32_t stream AR_UNUSED)
 {
     struct pinned *self = (struct pinned *)base;
     uint32_t at = (uint32_t)given->cookie;
     struct block *block = &self->blocks[at];
     bool completed = block->retired || !block->uses;
     bool captured = self->pools[block->pool].id != 0;
-    (void)stream;
     if (!block->retired)
         free_requested(self, at);
     block->retired = false;
@@ -491,10 +490,9 @@ static void pinned_progress(struct ar_policy *base)
 }
 
 /* Rule 6. */
-static enum ar_status pinned_trim(struct ar_policy *base, uint64_t keep_bytes)
+static enum ar_status pinned_trim(struct ar_policy *base, uint64_t keep_bytes AR_UNUSED)
 {
     struct pinned *self = (struct pinned *)base;
-    (void)keep_bytes;
     poll(self);
     for (uint32_t i = 0; i < self->pool_count; i++) {
         if (self->pools[i].id && !self->pools[i].ended)

@@ -47,12 +47,10 @@ struct program {
 };
 
 static void on_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
-                    uint64_t waited_ns, bool refused)
+                    uint64_t waited_ns AR_UNUSED, bool refused AR_UNUSED)
 {
     struct calls *self = argument;
     bool small = bytes < self->page_bytes;
-    (void)waited_ns;
-    (void)refused;
     if (!ar_array_make_room(&self->calls, self->count, &self->room, sizeof *self->calls)) {
         self->lost = true;
         return;
@@ -172,23 +170,12 @@ static enum ar_status arena_go(struct program *self)
     return status == AR_OK ? ar_backing_release(self->backing, address) : status;
 }
 
-/* The pool keeps its memory until it is trimmed. */
-static enum ar_status pool_open(struct program *self)
-{
-    static const struct ar_backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
-                                                   .follow_events = true,
-                                                   .opportunistic = true,
-                                                   .internal = true};
-    const struct ar_backing_ops *ops = self->backing->ops;
-    return ops->pool_open ? ops->pool_open(self->backing, &keeping) : AR_OK;
-}
-
 /* The first use of the pool in a process costs as much as thousands of others. Both devices have it
  * before the timed calls. */
 static enum ar_status pool_use_once(struct program *self)
 {
     uint64_t address;
-    AR_TRY(pool_open(self));
+    AR_TRY(pool_open_keeping(self->backing));
     AR_TRY(block_make(self, true, LEAST_BYTES, &address));
     AR_TRY(block_free(self, true, address));
     self->device->ops->sync(self->device, UINT32_MAX);

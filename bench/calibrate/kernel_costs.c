@@ -429,12 +429,11 @@ static void measure_products(struct meter *meter, struct sim_profile *out, const
     parts_figure(meter, out, SIM_COST_product_new, 1, (others_ns + count / 2) / count);
 }
 
-void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes AR_UNUSED)
 {
     const struct ar_device_ops *ops = meter->device->ops;
     uint64_t blocks[LENGTHS];
     uint32_t held = 0;
-    (void)bytes;
     if (!ops->kernel_op && !ops->prepare)
         return;
     while (held < LENGTHS && meter_alloc(meter, BLOCK_BYTES, &blocks[held], NULL))
@@ -587,10 +586,9 @@ static void span_end(struct program *self)
 }
 
 static enum ar_status program_next(struct trace_source *base, const struct trace_event **events,
-                                   size_t *count, struct ar_error *error)
+                                   size_t *count, struct ar_error *error AR_UNUSED)
 {
     struct program *self = (struct program *)base;
-    (void)error;
     span_end(self);
     if (self->given % SPAN_COUNT == SPAN_first)
         meter_sync(self->meter);
@@ -608,10 +606,8 @@ static enum ar_status program_next(struct trace_source *base, const struct trace
     return AR_OK;
 }
 
-static const char *program_text(struct trace_source *base, uint64_t index)
+static const char *program_text(struct trace_source *base AR_UNUSED, uint64_t index AR_UNUSED)
 {
-    (void)base;
-    (void)index;
     return "step";
 }
 

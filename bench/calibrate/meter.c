@@ -37,13 +37,10 @@ uint64_t meter_samples_usual(struct meter_samples *self)
     return self->count ? (sum_ns + self->count / 2) / self->count : 0;
 }
 
-static void on_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
-                    uint64_t waited_ns, bool refused)
+static void on_call(void *argument, enum ar_device_call call AR_UNUSED, uint64_t bytes AR_UNUSED,
+                    uint64_t ns, uint64_t waited_ns, bool refused AR_UNUSED)
 {
     struct meter *self = argument;
-    (void)call;
-    (void)bytes;
-    (void)refused;
     self->ns = ns;
     self->waited_ns = waited_ns;
 }
@@ -293,6 +290,15 @@ bool meter_done(struct meter *self, struct ar_backing_ticket ticket, struct mete
     prepare(self, true);
     (void)ar_backing_done(self->backing, ticket);
     return take(self, "done", false, SIM_COST_event_poll, AR_OK, into);
+}
+
+enum ar_status pool_open_keeping(struct ar_backing *backing)
+{
+    static const struct ar_backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
+                                                   .follow_events = true,
+                                                   .opportunistic = true,
+                                                   .internal = true};
+    return backing->ops->pool_open ? backing->ops->pool_open(backing, &keeping) : AR_OK;
 }
 
 /* ---- cold caches --------------------------------------------------------------------------- */

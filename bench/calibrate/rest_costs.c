@@ -227,10 +227,9 @@ static void shares_add(struct sim_profile *points, const struct added *added)
     }
 }
 
-void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes AR_UNUSED)
 {
     const struct ar_device_props *props = &meter->device->props;
-    (void)bytes;
     if (meter_room(meter, PIECE, 4 * SERIES) < 4 * SERIES)
         return;
     if (props->has_pool && !parts_pool_open(meter))

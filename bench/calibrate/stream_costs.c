@@ -81,16 +81,11 @@ void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes
 
 bool parts_pool_open(struct meter *meter)
 {
-    static const struct ar_backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
-                                                   .follow_events = true,
-                                                   .opportunistic = true,
-                                                   .internal = true};
     if (!meter->device->props.has_pool || meter->status != AR_OK)
         return false;
-    if (!meter->backing->ops->pool_open)
-        return true;
-    meter->status = meter->backing->ops->pool_open(meter->backing, &keeping);
-    meter->call = "pool_open";
+    meter->status = pool_open_keeping(meter->backing);
+    if (meter->status != AR_OK)
+        meter->call = "pool_open";
     return meter->status == AR_OK;
 }
 

@@ -101,10 +101,9 @@ static void round_go(struct meter *meter, const enum tested *calls, size_t count
     }
 }
 
-void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes AR_UNUSED)
 {
     int waited[TESTED_COUNT] = {0};
-    (void)bytes;
     meter_point(meter);
     meter_sync(meter);
     for (int try = 0; try < TRIES; try++) {
@@ -215,10 +214,9 @@ static uint64_t waiting_from(struct meter *meter, enum sim_cost kind, uint64_t r
     return 0;
 }
 
-void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes AR_UNUSED)
 {
     uint64_t all_bytes;
-    (void)bytes;
     meter_point(meter);
     meter_sync(meter);
     uint64_t rate = find_rate(meter, &all_bytes);

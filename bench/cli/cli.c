@@ -146,11 +146,9 @@ enum ar_status cli_recorded_policy(struct trace_source *recording, struct suite 
                   : suite_add_policy(suite, policy, error);
 }
 
-enum ar_status cli_no_command(void *arguments, const struct cli_option *option, const char *value,
-                              struct ar_error *error)
+enum ar_status cli_no_command(void *arguments AR_UNUSED, const struct cli_option *option AR_UNUSED,
+                              const char *value, struct ar_error *error)
 {
-    (void)arguments;
-    (void)option;
     return ar_invalid(error, "\"%s\": write -- before the command", value);
 }
 

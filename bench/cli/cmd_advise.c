@@ -37,13 +37,12 @@ static enum ar_status take_capacity(void *arguments, const struct cli_option *op
     return cli_card_bytes(option->name, value, &self->capacity_bytes, error);
 }
 
-static enum ar_status take_batches(void *arguments, const struct cli_option *option,
+static enum ar_status take_batches(void *arguments, const struct cli_option *option AR_UNUSED,
                                    const char *value, struct ar_error *error)
 {
     struct arguments *self = arguments;
     char first[32];
     const char *comma = strchr(value, ',');
-    (void)option;
     if (!comma || (size_t)(comma - value) >= sizeof first)
         return ar_invalid(error, "--batches %s: write two numbers, such as 8,16", value);
     snprintf(first, sizeof first, "%.*s", (int)(comma - value), value);

@@ -24,30 +24,27 @@ static FILE *report_of(const struct arguments *self)
     return self->output.standard ? stderr : stdout;
 }
 
-static enum ar_status take_steps(void *arguments, const struct cli_option *option,
+static enum ar_status take_steps(void *arguments, const struct cli_option *option AR_UNUSED,
                                  const char *value, struct ar_error *error)
 {
     struct arguments *self = arguments;
-    (void)option;
     return trace_filter_steps(value, &self->filter, error);
 }
 
-static enum ar_status take_events(void *arguments, const struct cli_option *option,
+static enum ar_status take_events(void *arguments, const struct cli_option *option AR_UNUSED,
                                   const char *value, struct ar_error *error)
 {
     struct arguments *self = arguments;
-    (void)option;
     return trace_filter_kinds(value, &self->filter.kinds, error);
 }
 
 /* "0,2,5" */
-static enum ar_status take_streams(void *arguments, const struct cli_option *option,
+static enum ar_status take_streams(void *arguments, const struct cli_option *option AR_UNUSED,
                                    const char *list, struct ar_error *error)
 {
     struct arguments *self = arguments;
     char *rest = NULL;
     AR_FREED char *copy = strdup(list);
-    (void)option;
     AR_TRY_MEMORY(copy, error, "--streams");
     for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         uint64_t stream = 0;

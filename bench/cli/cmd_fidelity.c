@@ -56,10 +56,9 @@ static enum ar_status placements_begin(void *argument, struct ar_error *error)
 }
 
 static enum ar_status placements_row(void *argument, const struct replay_row *row,
-                                     struct ar_error *error)
+                                     struct ar_error *error AR_UNUSED)
 {
     struct placements *self = argument;
-    (void)error;
     if (self->path)
         placements_csv_row(self->file.stream, row);
     return AR_OK;

@@ -45,12 +45,11 @@ struct arguments {
     bool begun, fits; /* a page was printed; all fit */
 };
 
-static enum ar_status take_vary(void *arguments, const struct cli_option *option, const char *value,
-                                struct ar_error *error)
+static enum ar_status take_vary(void *arguments, const struct cli_option *option AR_UNUSED,
+                                const char *value, struct ar_error *error)
 {
     struct fits_vary *vary = &((struct arguments *)arguments)->vary;
     char end;
-    (void)option;
     if (sscanf(value, "%63[^=]=%" SCNu64 "..%" SCNu64 "%c", vary->name, &vary->low, &vary->high,
                &end) != 3 ||
         !vary->low || vary->low > vary->high || vary->high > UINT32_MAX)
@@ -61,11 +60,10 @@ static enum ar_status take_vary(void *arguments, const struct cli_option *option
     return AR_OK;
 }
 
-static enum ar_status take_trace(void *arguments, const struct cli_option *option,
+static enum ar_status take_trace(void *arguments, const struct cli_option *option AR_UNUSED,
                                  const char *value, struct ar_error *error)
 {
     struct arguments *self = arguments;
-    (void)option;
     if (self->file)
         return ar_invalid(error,
                           "\"%s\" after \"%s\": fits reads one trace, and the command goes after "

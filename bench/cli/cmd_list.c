@@ -233,10 +233,9 @@ static const char *better_name(enum metric_better better)
     return better == METRIC_LOWER ? "lower" : better == METRIC_HIGHER ? "higher" : "-";
 }
 
-static enum ar_status show_metric(size_t index, struct ar_error *error)
+static enum ar_status show_metric(size_t index, struct ar_error *error AR_UNUSED)
 {
     const struct metric_info *info = metric_info((enum metric)index);
-    (void)error;
     say(stdout, "%s: %s", info->name, info->definition);
     say(stdout, "Unit: %s. Better: %s. %s", info->unit, better_name(info->better),
         info->class == METRIC_EXACT

@@ -16,12 +16,11 @@ struct script {
     struct cli_page page;
 };
 
-static enum ar_status take(void *self, const struct cli_option *option, const char *value,
+static enum ar_status take(void *self, const struct cli_option *option AR_UNUSED, const char *value,
                            struct ar_error *error)
 {
     const struct script *script = self;
     size_t count = 0;
-    (void)option;
     for (; script->actions[count]; count++)
         if (strcmp(value, script->actions[count]) == 0)
             return AR_OK;

@@ -15,11 +15,10 @@ struct arguments {
 
 #define NOT_GIVEN UINT64_MAX
 
-static enum ar_status take_device(void *arguments, const struct cli_option *option,
+static enum ar_status take_device(void *arguments, const struct cli_option *option AR_UNUSED,
                                   const char *value, struct ar_error *error)
 {
     struct arguments *self = arguments;
-    (void)option;
     self->device = strncmp(value, "cuda", 4) == 0 ? value : NULL;
     return self->device || !strcmp(value, "sim")
                ? AR_OK
@@ -79,10 +78,9 @@ struct series {
 };
 
 static enum ar_status add_sample(void *argument, const struct tenant_sample *sample,
-                                 struct ar_error *error)
+                                 struct ar_error *error AR_UNUSED)
 {
     struct series *self = argument;
-    (void)error;
     fprintf(self->stream, "%" PRIu64 ",%" PRIu64 ",", sample->round, sample->time_ns);
     csv_text(self->stream, self->suite->setups[sample->tenant].name);
     if (sample->pinned)

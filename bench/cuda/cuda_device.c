@@ -92,9 +92,8 @@ static void hook_stream_wait(struct ar_device *device, uint32_t stream, uint64_t
     cuda_stream_event_wait(cuda_of(device), stream, event);
 }
 
-static const char *hook_race_text(struct ar_device *device)
+static const char *hook_race_text(struct ar_device *device AR_UNUSED)
 {
-    (void)device;
     return "";
 }
 
@@ -178,81 +177,6 @@ static enum ar_status hook_kernel_op(struct ar_device *device, const struct ar_k
     if (!stream || device->failed)
         return cuda_ready(self);
     return launched(self, stream, kernels_op(self->kernels, op, stream->handle));
-}
-
-/* ---- order, for policies -------------------------------------------------------------------- */
-
-static struct ar_backing_ticket hook_fence(struct ar_backing *backing, uint32_t stream)
-{
-    struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = cuda_clock_ns(self);
-    uint64_t sequence = cuda_stream_fence(self, stream);
-    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
-    return (struct ar_backing_ticket){.stream = stream, .value = sequence};
-}
-
-/* Polls are frequent: one with a known answer reads no clock. */
-static bool hook_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
-{
-    struct cuda_device *self = cuda_of_backing(backing);
-    if (ticket.stream >= self->streams.count ||
-        ticket.value <= self->streams.streams[ticket.stream].known) {
-        ar_device_count(&self->base, AR_DEVICE_CALL_event, 0, 0, 0, false);
-        return true;
-    }
-    uint64_t begun_ns = cuda_clock_ns(self);
-    bool done = cuda_stream_done(self, ticket.stream, ticket.value);
-    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
-    return done;
-}
-
-static void hook_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
-{
-    struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = cuda_clock_ns(self);
-    cuda_stream_await(self, ticket.stream, ticket.value);
-    uint64_t waited_ns = cuda_clock_ns(self) - begun_ns;
-    ar_device_count(&self->base, AR_DEVICE_CALL_event, 0, 0, waited_ns, false);
-    cuda_pool_charge(self);
-}
-
-static void hook_order(struct ar_backing *backing, uint32_t stream, struct ar_backing_ticket ticket)
-{
-    struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = cuda_clock_ns(self);
-    cuda_stream_order(self, ticket.stream, ticket.value, stream);
-    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
-}
-
-/* All bytes that are not this process's, except the context, are other processes'. */
-static void look_at_others(struct cuda_device *self, uint64_t used_bytes)
-{
-    uint64_t context_bytes = self->held_at_open_bytes - self->others_at_open_bytes;
-    uint64_t own_bytes = context_bytes + self->ledger.physical_bytes + self->ledger.outside_bytes;
-    self->card_others_bytes = used_bytes > own_bytes ? used_bytes - own_bytes : 0;
-    cuda_show_memory(self);
-}
-
-/* Without a given capacity, the card's free bytes if these are fewer. */
-static void hook_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-    struct cuda_device *self = cuda_of_backing(backing);
-    size_t card_free_bytes = 0, card_total_bytes = 0;
-    *free_bytes = sim_ledger_free(&self->ledger);
-    *total_bytes = self->base.props.total_bytes;
-    if (self->capacity_given || self->base.failed)
-        return;
-    CUresult result = self->api.mem_get_info(&card_free_bytes, &card_total_bytes);
-    if (!cuda_worked(self, result, "cuMemGetInfo"))
-        return;
-    AR_LOWER(*free_bytes, card_free_bytes);
-    if (self->shared && self->others_known)
-        look_at_others(self, card_total_bytes - card_free_bytes);
-}
-
-static const char *hook_backing_problem(struct ar_backing *backing)
-{
-    return cuda_of_backing(backing)->problem;
 }
 
 /* The bytes that other processes hold, so that the rest of the used bytes is this process's.
@@ -450,20 +374,18 @@ struct hand_out {
     uint32_t stream;
 };
 
-static bool hand_out_visit(void *argument, const struct sim_use *use, uint64_t start, uint64_t end)
+static bool hand_out_visit(void *argument, const struct sim_use *use, uint64_t start AR_UNUSED,
+                           uint64_t end AR_UNUSED)
 {
     const struct hand_out *hand_out = argument;
-    (void)start;
-    (void)end;
     cuda_stream_order(hand_out->self, use->stream, use->sequence, hand_out->stream);
     return true;
 }
 
 static uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes,
-                                uint32_t stream, bool order, uint64_t event)
+                                uint32_t stream, bool order, uint64_t event AR_UNUSED)
 {
     struct cuda_device *self = cuda_of(device);
-    (void)event;
     if (!order)
         self->trusts_policy = true;
     if (self->trusts_policy || !self->memory.hazards.ranges.root)
@@ -478,7 +400,7 @@ static uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint
     return 0;
 }
 
-/* ---- the tables ----------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 const struct ar_device_ops cuda_device_ops = {
     .close = cuda_close,
@@ -504,30 +426,4 @@ const struct ar_device_ops cuda_device_ops = {
     .mark_ns = cuda_mark_ns,
     .card_bytes = hook_card_bytes,
     .flush = cuda_record_flush,
-};
-
-const struct ar_backing_ops cuda_backing_ops = {
-    .segment_alloc = cuda_segment_alloc,
-    .segment_free = cuda_segment_free,
-    .reserve = cuda_reserve,
-    .release = cuda_release,
-    .create = cuda_create,
-    .destroy = cuda_destroy,
-    .map = cuda_map,
-    .access = cuda_access,
-    .unmap = cuda_unmap,
-    .copy = cuda_copy,
-    .copy_out = cuda_copy_out,
-    .copy_in = cuda_copy_in,
-    .fence = hook_fence,
-    .done = hook_done,
-    .wait = hook_wait,
-    .order = hook_order,
-    .memory = hook_memory,
-    .pool_alloc = cuda_pool_alloc,
-    .pool_free = cuda_pool_free,
-    .pool_trim = cuda_pool_trim,
-    .pool_memory = cuda_pool_memory,
-    .problem = hook_backing_problem,
-    .pool_open = cuda_pool_open,
 };

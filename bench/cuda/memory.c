@@ -1,5 +1,6 @@
-/* Driver allocations, cuMemAlloc and cuMemFree, charged as the simulated device charges them, so
- * that both say the same of the same run.
+/* The real card's memory for policies: driver allocations, the driver's pool, virtual memory, and
+ * the order between streams. Driver allocations, cuMemAlloc and cuMemFree, are charged as the
+ * simulated device charges them, so that both say the same of the same run.
  *
  * 1. From a page on, sizes are charged as whole pages; smaller ones share pages, and a page is
  *    charged once, while one of them lies in it.
@@ -80,7 +81,7 @@ static enum ar_status take(struct cuda_device *self, struct memory_segment *segm
     return cuda_record_row(self, &self->record_segments, bytes, address);
 }
 
-enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     if (bytes == 0)
@@ -111,7 +112,7 @@ enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, ui
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
-enum ar_status cuda_segment_free(struct ar_backing *backing, uint64_t address)
+static enum ar_status segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_segment *segment;
@@ -209,7 +210,7 @@ static bool pool_settings(struct cuda_device *self, const struct ar_backing_pool
            pool_set(self, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &internal);
 }
 
-enum ar_status cuda_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
+static enum ar_status pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     AR_TRY(cuda_ready(self));
@@ -233,8 +234,8 @@ enum ar_status cuda_pool_open(struct ar_backing *backing, const struct ar_backin
     return pool_settings(self, settings) ? AR_OK : AR_INVALID;
 }
 
-enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t ordinal,
-                               uint64_t *address)
+static enum ar_status pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t ordinal,
+                                 uint64_t *address)
 {
     static const struct ar_backing_pool as_the_driver = {
         .follow_events = true, .opportunistic = true, .internal = true};
@@ -243,7 +244,7 @@ enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint3
     if (bytes == 0)
         return cuda_misuse(self, "a stream-ordered allocation of no bytes");
     if (status == AR_OK && !self->pool.handle)
-        status = cuda_pool_open(backing, &as_the_driver);
+        status = pool_open(backing, &as_the_driver);
     struct cuda_stream *stream = status == AR_OK ? cuda_stream(self, ordinal) : NULL;
     if (!stream)
         return status == AR_OK ? cuda_ready(self) : status;
@@ -274,7 +275,7 @@ enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint3
     return AR_OK;
 }
 
-enum ar_status cuda_pool_free(struct ar_backing *backing, uint64_t address, uint32_t ordinal)
+static enum ar_status pool_free(struct ar_backing *backing, uint64_t address, uint32_t ordinal)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct range *block = ranges_find(&self->pool.blocks, address);
@@ -298,7 +299,7 @@ enum ar_status cuda_pool_free(struct ar_backing *backing, uint64_t address, uint
     return AR_OK;
 }
 
-enum ar_status cuda_pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
+static enum ar_status pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     enum ar_status status = cuda_ready(self);
@@ -316,7 +317,7 @@ enum ar_status cuda_pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
     return AR_OK;
 }
 
-void cuda_pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
+static void pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     if (self->pool.changed)
@@ -360,7 +361,7 @@ CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self)
     };
 }
 
-enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     AR_TRY(cuda_ready(self));
@@ -383,7 +384,7 @@ enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t
     return cuda_record_row(self, &self->record_ranges, bytes, pointer);
 }
 
-enum ar_status cuda_release(struct ar_backing *backing, uint64_t address)
+static enum ar_status release(struct ar_backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_segment *range;
@@ -397,7 +398,7 @@ enum ar_status cuda_release(struct ar_backing *backing, uint64_t address)
     return AR_OK;
 }
 
-enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
+static enum ar_status create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     AR_TRY(cuda_ready(self));
@@ -435,7 +436,7 @@ static void physical_settle(struct cuda_device *self, struct memory_physical *ph
     cuda_show_memory(self);
 }
 
-enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle)
+static enum ar_status destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_physical *physical;
@@ -450,7 +451,7 @@ enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle
     return AR_OK;
 }
 
-enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle)
+static enum ar_status map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_physical *physical;
@@ -473,7 +474,7 @@ enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing
     return AR_OK;
 }
 
-enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
+static enum ar_status access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     AR_TRY(cuda_ready(self));
@@ -490,7 +491,7 @@ enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_
     return status;
 }
 
-enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
+static enum ar_status unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     AR_TRY(cuda_ready(self));
@@ -528,7 +529,7 @@ static enum ar_status copy_ends(struct cuda_device *self, CUresult result, const
     return AR_OK;
 }
 
-enum ar_status cuda_copy(struct ar_backing *backing, uint64_t to, uint64_t from, uint64_t bytes)
+static enum ar_status copy(struct ar_backing *backing, uint64_t to, uint64_t from, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     uint64_t begun_ns;
@@ -538,7 +539,7 @@ enum ar_status cuda_copy(struct ar_backing *backing, uint64_t to, uint64_t from,
                      begun_ns);
 }
 
-enum ar_status cuda_copy_out(struct ar_backing *backing, void *to, uint64_t from, uint64_t bytes)
+static enum ar_status copy_out(struct ar_backing *backing, void *to, uint64_t from, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     uint64_t begun_ns;
@@ -547,8 +548,8 @@ enum ar_status cuda_copy_out(struct ar_backing *backing, void *to, uint64_t from
                      begun_ns);
 }
 
-enum ar_status cuda_copy_in(struct ar_backing *backing, uint64_t to, const void *from,
-                            uint64_t bytes)
+static enum ar_status copy_in(struct ar_backing *backing, uint64_t to, const void *from,
+                              uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     uint64_t begun_ns;
@@ -573,3 +574,104 @@ void cuda_virtual_memory_close(struct cuda_device *self)
         free(physical);
     }
 }
+
+/* ---- order, for policies -------------------------------------------------------------------- */
+
+static struct ar_backing_ticket hook_fence(struct ar_backing *backing, uint32_t stream)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns = cuda_clock_ns(self);
+    uint64_t sequence = cuda_stream_fence(self, stream);
+    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
+    return (struct ar_backing_ticket){.stream = stream, .value = sequence};
+}
+
+/* Polls are frequent: one with a known answer reads no clock. */
+static bool hook_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    if (ticket.stream >= self->streams.count ||
+        ticket.value <= self->streams.streams[ticket.stream].known) {
+        ar_device_count(&self->base, AR_DEVICE_CALL_event, 0, 0, 0, false);
+        return true;
+    }
+    uint64_t begun_ns = cuda_clock_ns(self);
+    bool done = cuda_stream_done(self, ticket.stream, ticket.value);
+    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
+    return done;
+}
+
+static void hook_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns = cuda_clock_ns(self);
+    cuda_stream_await(self, ticket.stream, ticket.value);
+    uint64_t waited_ns = cuda_clock_ns(self) - begun_ns;
+    ar_device_count(&self->base, AR_DEVICE_CALL_event, 0, 0, waited_ns, false);
+    cuda_pool_charge(self);
+}
+
+static void hook_order(struct ar_backing *backing, uint32_t stream, struct ar_backing_ticket ticket)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns = cuda_clock_ns(self);
+    cuda_stream_order(self, ticket.stream, ticket.value, stream);
+    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
+}
+
+/* All bytes that are not this process's, except the context, are other processes'. */
+static void look_at_others(struct cuda_device *self, uint64_t used_bytes)
+{
+    uint64_t context_bytes = self->held_at_open_bytes - self->others_at_open_bytes;
+    uint64_t own_bytes = context_bytes + self->ledger.physical_bytes + self->ledger.outside_bytes;
+    self->card_others_bytes = used_bytes > own_bytes ? used_bytes - own_bytes : 0;
+    cuda_show_memory(self);
+}
+
+/* Without a given capacity, the card's free bytes if these are fewer. */
+static void hook_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    size_t card_free_bytes = 0, card_total_bytes = 0;
+    *free_bytes = sim_ledger_free(&self->ledger);
+    *total_bytes = self->base.props.total_bytes;
+    if (self->capacity_given || self->base.failed)
+        return;
+    CUresult result = self->api.mem_get_info(&card_free_bytes, &card_total_bytes);
+    if (!cuda_worked(self, result, "cuMemGetInfo"))
+        return;
+    AR_LOWER(*free_bytes, card_free_bytes);
+    if (self->shared && self->others_known)
+        look_at_others(self, card_total_bytes - card_free_bytes);
+}
+
+static const char *hook_backing_problem(struct ar_backing *backing)
+{
+    return cuda_of_backing(backing)->problem;
+}
+
+const struct ar_backing_ops cuda_backing_ops = {
+    .segment_alloc = segment_alloc,
+    .segment_free = segment_free,
+    .reserve = reserve,
+    .release = release,
+    .create = create,
+    .destroy = destroy,
+    .map = map,
+    .access = access,
+    .unmap = unmap,
+    .copy = copy,
+    .copy_out = copy_out,
+    .copy_in = copy_in,
+    .fence = hook_fence,
+    .done = hook_done,
+    .wait = hook_wait,
+    .order = hook_order,
+    .memory = hook_memory,
+    .pool_alloc = pool_alloc,
+    .pool_free = pool_free,
+    .pool_trim = pool_trim,
+    .pool_memory = pool_memory,
+    .problem = hook_backing_problem,
+    .pool_open = pool_open,
+};

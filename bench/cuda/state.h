@@ -247,7 +247,7 @@ static inline enum ar_status cuda_refuse(struct cuda_device *self, enum ar_devic
 /* Copies the ledger's figures to the counters. */
 void cuda_show_memory(struct cuda_device *self);
 
-/* cuda_device.c */
+/* cuda_device.c, memory.c */
 extern const struct ar_device_ops cuda_device_ops;
 extern const struct ar_backing_ops cuda_backing_ops;
 
@@ -263,36 +263,13 @@ enum ar_status cuda_record_flush(struct ar_device *device, struct ar_error *erro
 /* Writes the remaining rows if possible. */
 void cuda_record_close(struct cuda_record *record);
 
-/* memory.c */
-enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address);
-enum ar_status cuda_segment_free(struct ar_backing *backing, uint64_t address);
-void cuda_segments_close(struct cuda_device *self);
-
 /* cuda_device.c */
 void cuda_outside_close(struct cuda_device *self);
 
-/* memory.c */
-enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address);
-enum ar_status cuda_release(struct ar_backing *backing, uint64_t address);
-enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle);
-enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle);
-enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle);
-enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_t bytes);
-enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes);
-enum ar_status cuda_copy(struct ar_backing *backing, uint64_t to, uint64_t from, uint64_t bytes);
-enum ar_status cuda_copy_out(struct ar_backing *backing, void *to, uint64_t from, uint64_t bytes);
-enum ar_status cuda_copy_in(struct ar_backing *backing, uint64_t to, const void *from,
-                            uint64_t bytes);
+/* memory.c; cuda_pool_x: the driver's pool */
+void cuda_segments_close(struct cuda_device *self);
 CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self);
 void cuda_virtual_memory_close(struct cuda_device *self);
-
-/* memory.c: the driver's pool */
-enum ar_status cuda_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings);
-enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
-                               uint64_t *address);
-enum ar_status cuda_pool_free(struct ar_backing *backing, uint64_t address, uint32_t stream);
-enum ar_status cuda_pool_trim(struct ar_backing *backing, uint64_t keep_bytes);
-void cuda_pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes);
 /* Updates the ledger after a possible change of the pool's size. */
 void cuda_pool_charge(struct cuda_device *self);
 bool cuda_pool_has(const struct cuda_device *self, uint64_t address);

@@ -1,5 +1,3 @@
-
-
 #include "allocators/base/array.h"
 #include "bench/cuda/state.h"
 

@@ -1,5 +1,3 @@
-
-
 #include "bench/regress/change_table.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/result_writers.h"

@@ -1,5 +1,3 @@
-
-
 #include "allocators/base/size.h"
 #include "bench/report/data_writer.h"
 #include "bench/report/pages.h"

@@ -82,11 +82,10 @@ static void halve(struct thin_series *self)
 }
 
 enum ar_status thin_series_add(void *argument, const struct replay_sample *sample,
-                               struct ar_error *error)
+                               struct ar_error *error AR_UNUSED)
 {
     struct thin_series *self = argument;
     const struct thin_bucket one = {*sample, *sample, *sample};
-    (void)error;
     if (self->last.failed_allocs)
         return AR_OK;
     if (self->width == 0) {

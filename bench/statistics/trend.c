@@ -149,12 +149,6 @@ struct trend_interval trend_of_levels(const double *values, size_t count)
     return interval_of(values, count, positive);
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-    double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
-}
-
 /* The length of the blocks of the bootstrap: the cube root of the number of values. */
 static size_t block_length(size_t count)
 {
@@ -184,7 +178,7 @@ enum ar_status trend_of_series(const double *x, const double *y, size_t count,
         }
         slopes[i] = trend_slope(x, again, count);
     }
-    qsort(slopes, RESAMPLES, sizeof *slopes, compare_reals);
+    statistic_sort(slopes, RESAMPLES);
     size_t beyond = (size_t)((1 - TREND_LEVEL) / 2 * (RESAMPLES + 1));
     *out = (struct trend_interval){trend_slope(x, y, count), slopes[beyond - 1],
                                    slopes[RESAMPLES - beyond]};

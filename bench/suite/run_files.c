@@ -47,19 +47,17 @@ enum suite_file suite_files_of_one_run(const struct suite_files *files)
     X(alloc_ns, alloc) X(free_ns, free) X(alloc_total_ns, alloc_total) X(free_total_ns, free_total)
 
 static enum ar_status write_placement(void *argument, const struct replay_row *row,
-                                      struct ar_error *error)
+                                      struct ar_error *error AR_UNUSED)
 {
     const struct run_files *self = argument;
-    (void)error;
     placements_csv_row(self->streams[SUITE_FILE_placements], row);
     return AR_OK;
 }
 
 static enum ar_status write_sample(void *argument, const struct replay_sample *sample,
-                                   struct ar_error *error)
+                                   struct ar_error *error AR_UNUSED)
 {
     const struct run_files *self = argument;
-    (void)error;
     series_csv_row(self->streams[SUITE_FILE_series], sample);
     return AR_OK;
 }
@@ -72,10 +70,9 @@ static void write_calls(struct run_files *self)
 }
 
 /* Without this memory calls are still kept, or written at once. */
-static enum ar_status make_room(void *argument, struct ar_error *error)
+static enum ar_status make_room(void *argument, struct ar_error *error AR_UNUSED)
 {
     struct run_files *self = argument;
-    (void)error;
     (void)call_list_ready(&self->calls, CALLS_READY);
     return AR_OK;
 }
@@ -110,11 +107,10 @@ static enum ar_status write_end(void *argument, const struct ar_policy *policy,
 }
 
 static enum ar_status write_latencies(void *argument, const struct latency *latency,
-                                      struct ar_error *error)
+                                      struct ar_error *error AR_UNUSED)
 {
     const struct run_files *self = argument;
     const struct ar_hist *hist = NULL;
-    (void)error;
 #define X(name, field)                                                                             \
     if (strcmp(self->hdr_of, #name) == 0)                                                          \
         hist = &latency->field;

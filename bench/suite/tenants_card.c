@@ -91,10 +91,9 @@ static enum ar_status configure(struct member *self, struct ar_error *error)
 }
 
 /* TensorFlow's wait before a retry: other processes may free memory in the meantime. */
-static bool wait_and_see(void *argument, const struct ar_policy_request *request)
+static bool wait_and_see(void *argument, const struct ar_policy_request *request AR_UNUSED)
 {
     struct member *self = argument;
-    (void)request;
     if (!self->process.retries || !self->tenants->free || !self->count)
         return false;
     struct ar_device *device = self->runners[self->going].session.device;

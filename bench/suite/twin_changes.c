@@ -590,7 +590,7 @@ static enum ar_status keep(struct twin_trials *self, uint64_t run,
                              : AR_OK;
 }
 
-static enum ar_status do_trial(void *argument, size_t number, struct trace_source *trace,
+static enum ar_status do_trial(void *argument, size_t number, struct trace_source *trace AR_UNUSED,
                                struct ar_error *error)
 {
     struct batch *self = argument;
@@ -598,7 +598,6 @@ static enum ar_status do_trial(void *argument, size_t number, struct trace_sourc
     const uint64_t run = run_of(trial);
     struct twin_outcome_record record;
     enum ar_status status = AR_OK;
-    (void)trace;
     pthread_mutex_lock(&self->lock);
     const struct twin_outcome_record *known = find_done(self->trials, run);
     if (known)

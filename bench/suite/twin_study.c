@@ -55,10 +55,9 @@ static size_t find_phase(const struct comparing *self, const struct scenario_rep
     return SIZE_MAX;
 }
 
-static void take_process(void *argument, size_t part, const char *action)
+static void take_process(void *argument, size_t part, const char *action AR_UNUSED)
 {
     size_t *first = argument;
-    (void)action;
     if (*first == SIZE_MAX)
         *first = part;
 }

@@ -1,4 +1,3 @@
-
 #include "allocators/base/array.h"
 #include "sim/experiment/session.h"
 #include "sim/replay/kernel_ops.h"

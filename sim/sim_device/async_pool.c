@@ -1,4 +1,3 @@
-
 #include "allocators/base/array.h"
 #include "allocators/base/most_tree.h"
 #include "allocators/base/range_tree.h"

@@ -1,4 +1,3 @@
-
 #include "allocators/base/array.h"
 #include "sim/sim_device/clock.h"
 

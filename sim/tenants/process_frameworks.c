@@ -1,4 +1,3 @@
-
 #include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "allocators/policies/bfc/bfc.h"

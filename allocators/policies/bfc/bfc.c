@@ -118,9 +118,8 @@ static inline void put_back(struct bfc *self, uint32_t chunk)
 }
 
 enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *block,
-                        uint32_t stream)
+                        uint32_t stream AR_UNUSED)
 {
-    (void)stream;
     struct bfc *self = (struct bfc *)base;
     uint32_t chunk = (uint32_t)block->cookie;
     struct ar_span *freed = &self->chunks.at[chunk];

@@ -262,9 +262,8 @@ static void gmlake_progress(struct ar_policy *base)
 }
 
 /* empty_cache() releases all it can and keeps nothing. */
-static enum ar_status gmlake_trim(struct ar_policy *base, uint64_t keep_bytes)
+static enum ar_status gmlake_trim(struct ar_policy *base, uint64_t keep_bytes AR_UNUSED)
 {
-    (void)keep_bytes;
     return gmlake_release_cached((struct gmlake *)base);
 }
 

@@ -1,4 +1,3 @@
-
 #include "allocators/base/array.h"
 #include "allocators/policies/gmlake/gmlake.h"
 

@@ -499,11 +499,10 @@ static enum ar_status slab_free(struct ar_policy *base, const struct ar_policy_b
     return AR_OK;
 }
 
-static enum ar_status slab_use(struct ar_policy *base, const struct ar_policy_block *block,
-                               uint32_t stream)
+static enum ar_status slab_use(struct ar_policy *base,
+                               const struct ar_policy_block *block AR_UNUSED, uint32_t stream)
 {
     struct slab_policy *self = (struct slab_policy *)base;
-    (void)block;
     slab_note_stream(self, stream);
     return AR_OK;
 }

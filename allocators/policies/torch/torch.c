@@ -362,12 +362,11 @@ void torch_complete(void *torch, uint32_t block)
 }
 
 static enum ar_status torch_free(struct ar_policy *base, const struct ar_policy_block *given,
-                                 uint32_t stream)
+                                 uint32_t stream AR_UNUSED)
 {
     struct torch *self = (struct torch *)base;
     uint32_t block = (uint32_t)given->cookie;
     const struct torch_block *extra = &self->blocks[block];
-    (void)stream;
     if (extra->retired) { /* then the free is completed now */
         deferred_forget(&self->deferred, block);
         torch_complete(self, block);
@@ -393,10 +392,9 @@ static enum ar_status torch_use(struct ar_policy *base, const struct ar_policy_b
 }
 
 /* empty_cache() releases all it can and keeps nothing. */
-static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
+static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes AR_UNUSED)
 {
     struct torch *self = (struct torch *)base;
-    (void)keep_bytes;
     torch_release_cached(self);
     self->tight = false;
     return self->fault;

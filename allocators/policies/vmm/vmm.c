@@ -272,12 +272,11 @@ static void complete(void *argument, uint32_t piece)
 }
 
 static enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *block,
-                               uint32_t stream)
+                               uint32_t stream AR_UNUSED)
 {
     struct vmm *self = (struct vmm *)base;
     uint32_t piece = (uint32_t)block->cookie;
     bool retired = self->spans.at[piece].mark == VMM_PENDING; /* then the free is completed */
-    (void)stream;
     vmm_retire(base, block);
     if (retired)
         deferred_forget(&self->deferred, piece);
