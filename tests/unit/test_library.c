@@ -266,6 +266,11 @@ TEST(gpus_of_a_workload_are_apart)
     size_t count = ar_advice_count(advice);
     assert_ok(ar_advice_row(advice, 0, &setting, sizeof setting, &test_error));
     assert_string_equal(setting.workload, names[0]);
+    for (size_t i = 1, changes = 0; i < count; i++) {
+        assert_ok(ar_advice_row(advice, i, &setting, sizeof setting, &test_error));
+        changes += strcmp(setting.workload, names[changes]) != 0;
+        assert_string_equal(setting.workload, names[changes]);
+    }
     assert_ok(ar_advice_row(advice, count - 1, &setting, sizeof setting, &test_error));
     assert_string_equal(setting.workload, names[1]);
     assert_int_equal(ar_advice_row(advice, count, &setting, sizeof setting, &test_error),
@@ -351,11 +356,15 @@ TEST(what_is_registered_is_named_in_specs)
     for (int i = 0; i < 40; i++) { /* the lists grow */
         static char names[40][24];
         static struct ar_device_kind kinds[40];
-        snprintf(names[i], sizeof names[i], "card-%d", i);
+        static struct ar_policy_ops policies[40];
+        snprintf(names[i], sizeof names[i], "added-%d", i);
         kinds[i] = card;
-        kinds[i].name = names[i];
+        policies[i] = *policy_named(library, "growth");
+        kinds[i].name = policies[i].name = names[i];
         assert_ok(ar_register_device(library, &kinds[i], &test_error));
+        assert_ok(ar_register_policy(library, &policies[i], &test_error));
     }
+    ar_results_close(run(library, "added-39", WORKLOAD, "added-39:capacity=8GiB"));
     ar_library_close(library);
     ar_library_close(other);
 }
