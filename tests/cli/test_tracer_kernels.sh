@@ -51,6 +51,11 @@ steps = plan('addmm.default', (tensor(16),) + m, o)
 assert [s[1][0] for s in steps if s[0] == 'keep'] == ['cublas', 'cublaslt'], steps"
 check a_loss_keeps_its_elements plans "x = tensor(1000, 333)
 assert plan('mse_loss.default', (x, x), [tensor()])[0] == ('out', 0, 1332000)"
+check fake_quantisation_looks_for_bounds_first plans "x = tensor(64, 3, 8, 8)
+call = lambda *rows: plan('_fused_moving_avg_obs_fq_helper.default', (x, *[tensor()] * 6, 0.01, 0, 255, 0, *rows), [x, x])
+outs = [('give', 1), ('give', 0), ('out', 0), ('out', 1)]
+assert call(True) == [('take', 256), ('take', 256)] + outs, call(True)
+assert call()[:2] == [('take', 4), ('take', 4)] and call()[-4:] == outs, call()"
 check lists_of_pieces plans "x, y = tensor(7, 300), tensor(5, dtype='float32')
 assert plan('_chunk_cat.default', ([x, y], 0, 4), [tensor(4, 602)]) == [('out', 0), ('take', 8 * (14 + 3)), ('give', 0)]
 out = [tensor(2, 1000), tensor(2, 24)]

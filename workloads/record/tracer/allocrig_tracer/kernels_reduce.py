@@ -7,7 +7,7 @@ dimension). The order of the dimensions is that of TensorIterator (aten/src/ATen
 reorder_dimensions, coalesce_dimensions). Iterators beyond 2^31 bytes are split as
 TensorIterator::with_32bit_indexing splits them.
 """
-from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, dtype_of, item_bytes, numel,
+from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, contiguous, dtype_of, item_bytes, numel,
                             product, strides_of, wrap)
 
 THREADS = 512            # MAX_NUM_THREADS of Reduce.cuh
@@ -311,6 +311,18 @@ def aminmax(args, kwargs, outs, ctx):
     return steps
 
 
+def observed(args, kwargs, outs, ctx):
+    """quantized/cuda/FusedObsFakeQuant.cu: least and largest of all, or of each row, then the result and its mask."""
+    tensor, rows = args[0], argument(args, kwargs, 11, "per_row_fq")
+    count = tensor.shape[args[10]] if rows else 1
+    steps = Steps()
+    copy = None if contiguous(tensor) else steps.take(bytes_of(tensor))
+    least, most = steps.take(4 * count), steps.take(4 * count)
+    dims = [i for i in range(len(tensor.shape)) if i != args[10]] if rows else all_dims(tensor)
+    reduce(steps, tensor, dims, two(dtype_of(tensor)), ctx, dtype_of(tensor), plain_strides(tensor.shape))
+    return steps.give(most, least).out(0).out(1).give(copy)
+
+
 def equal(args, kwargs, outs, ctx):
     """eq, all, and the value read back."""
     steps = Steps()
@@ -370,6 +382,7 @@ RULES = {
     "aten.var_mean.correction": with_bytes(welford, 1, 2, 2),
     "aten.std_mean.correction": with_bytes(welford, 1, 2, 2),
     "aten.aminmax.default": aminmax, "aten.equal.default": equal, "aten.dist.default": dist,
+    "aten._fused_moving_avg_obs_fq_helper.default": observed,
     "aten.linalg_vector_norm.default": with_bytes(norm_bytes, 2),
     "aten.norm.Scalar": with_bytes(norm_bytes, None),
     "aten.norm.ScalarOpt_dim": with_bytes(norm_bytes, 2),
