@@ -319,6 +319,19 @@ def check_masks_of_unknown_boxes():
     equal((out[0].shape, sizes.count(5 * 64 * 80 * 4), sizes.count(64 * 80 * 4)), ((5, 1, 64, 80), 1, 5))
 
 
+def check_masks_of_the_host():
+    """A mask on the host that chooses rows of the card becomes indices there, whose copy is on the card."""
+
+    def program():
+        x = torch.zeros(8, 100, device="cuda")
+        x[torch.arange(8) % 3 == 0] = torch.ones(3, 100, device="cuda")
+        x[torch.arange(8) % 4 == 0] = 0
+        assert x[torch.arange(8) < 5].shape == (5, 100)
+
+    out = traced(program)
+    equal((out.sizes("index_put_ workspace"), out.sizes("index workspace")), ([24, 4, 16], [40]))
+
+
 def check_windows_and_absolute_values_of_spectra():
     """A periodic window has an element more; abs makes its result before the complex numbers that it takes them from."""
 

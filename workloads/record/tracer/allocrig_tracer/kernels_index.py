@@ -47,6 +47,11 @@ def expanded_strides(tensor, shape):
     return given[::-1]
 
 
+def of_host(steps, indices):
+    """Indices on the host are copied to the card."""
+    return [steps.take(bytes_of(i)) for i in indices if is_tensor(i) and not on_card(i) and len(i.shape)]
+
+
 def same_striding(steps, indices):
     """AdvancedIndex: two or more indices on a card have the same strides, or all become contiguous. Masks are
     divided into indices of the same strides. Returns the copies in the order in which they are freed."""
@@ -67,8 +72,7 @@ def index(args, kwargs, outs, ctx):
     tensor, indices = args[0], args[1]
     found = masks(indices)
     steps = Steps()
-    copied = [steps.take(bytes_of(i)) for i in indices if is_tensor(i) and not on_card(i)
-              and len(i.shape)]
+    copied = of_host(steps, indices)
     if not found:  # TensorAdvancedIndexing.cpp, make_info: indices of 32 bits become such of 64
         copied += [steps.take(8 * numel(i)) for i in indices if is_tensor(i) and on_card(i) and dtype_of(i) == "int32"]
         made = same_striding(steps, indices)
@@ -140,7 +144,8 @@ def index_put(outputs):
             brought = steps.take(bytes_of(values))
         sorts = accumulate or getattr(ctx, "deterministic_algorithms", False)
         if not found and not sorts:
-            return steps.give(*same_striding(steps, indices), brought)
+            copied = of_host(steps, indices)
+            return steps.give(*same_striding(steps, indices), *reversed(copied), brought)
         on_host = [not on_card(i) for i in indices if is_tensor(i)]
         if len(found) > 1 or any(on_host) and (found or not all(on_host)):
             return steps.unsure(0, 48 * sum(numel(i) for i in indices if is_tensor(i)))

@@ -351,6 +351,9 @@ def indexing(mode, func, args, kwargs):
         if index is None or index.dtype not in (torch.bool, torch.uint8):
             plain.append(index)
             continue
+        if not isinstance(index, FakeTensor):  # of the host
+            plain.extend(index.nonzero().unbind(1))
+            continue
         place = by_value(mode, aten.nonzero.default, (index,), {})
         plain.extend(mode.__torch_dispatch__(aten.select.int, (), (place, 1, i)) for i in range(index.dim()))
     return mode.__torch_dispatch__(func, (), (args[0], plain, *args[2:]), kwargs)
