@@ -319,6 +319,32 @@ def check_masks_of_unknown_boxes():
     equal((out[0].shape, sizes.count(5 * 64 * 80 * 4), sizes.count(64 * 80 * 4)), ((5, 1, 64, 80), 1, 5))
 
 
+def check_proposals_start_at_their_anchors():
+    """A detector of torchvision that has learned nothing: the boxes that stay are anchors within the picture, which
+    overlap as much as its threshold allows."""
+    try:
+        from torchvision.models.detection import anchor_utils, image_list, rpn
+        from torchvision.ops import box_iou, clip_boxes_to_image
+    except ImportError:
+        return
+    from allocrig_tracer import values
+
+    def program():
+        anchors = anchor_utils.AnchorGenerator(((32, 64),), ((0.5, 1.0, 2.0),))
+        most = {"training": 500, "testing": 500}
+        network = rpn.RegionProposalNetwork(anchors, rpn.RPNHead(8, 6), 0.7, 0.3, 64, 0.5, most, most, 0.6).cuda().eval()
+        pictures = image_list.ImageList(torch.rand(1, 3, 128, 160, device="cuda"), [(128, 150)])
+        boxes, _ = network(pictures, {"0": torch.rand(1, 8, 16, 20, device="cuda")})
+        found.append(values.value_of(boxes[0]))
+
+    found = []
+    traced(program)
+    boxes = found[0]
+    assert 20 < len(boxes) < 300 and torch.equal(boxes, clip_boxes_to_image(boxes, (128, 150))), boxes
+    overlap = box_iou(boxes, boxes).fill_diagonal_(0).max()
+    assert 0.4 < overlap <= 0.6, overlap
+
+
 def check_masks_of_the_host():
     """A mask on the host that chooses rows of the card becomes indices there, whose copy is on the card."""
 

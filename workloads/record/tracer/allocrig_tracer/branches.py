@@ -7,6 +7,7 @@ would run. Tensors on the CPU take PyTorch's own way.
 import functools
 import os
 import sys
+from types import SimpleNamespace
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -57,6 +58,8 @@ def install(current):
     torch._use_cudnn_rnn_flatten_weight = lambda: True
     torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
     after_import("torchvision.models.detection._utils", lambda: _detection(current))
+    after_import("torchvision.models.detection.anchor_utils", lambda: _anchors(current))
+    after_import("torchvision.models.detection.rpn", lambda: _proposals(current))
     after_import("torchvision.models.detection.roi_heads", lambda: _masks(current))
     after_import("transformers.utils.import_utils", lambda: _not_traced("transformers.utils.import_utils"))
 
@@ -154,9 +157,73 @@ def _one_hot(plain):
 def _detection(current):
     """What torchvision's detectors find out about boxes that are not known: they are larger than the least size, and
     most of them meet no object."""
-    boxes, matcher = sys.modules["torchvision.ops.boxes"], sys.modules["torchvision.models.detection._utils"].Matcher
-    boxes.remove_small_boxes = _assume(current, boxes.remove_small_boxes, ge=True)
-    matcher.__call__ = _assume(current, matcher.__call__, lt=True, ge=False)
+    boxes, utils = sys.modules["torchvision.ops.boxes"], sys.modules["torchvision.models.detection._utils"]
+    boxes.remove_small_boxes = _if_unknown(0, boxes.remove_small_boxes, _assume(current, boxes.remove_small_boxes, ge=True))
+    call = utils.Matcher.__call__
+    utils.Matcher.__call__ = _if_unknown(1, call, _assume(current, call, lt=True, ge=False))
+    decode = utils.BoxCoder.decode
+
+    @functools.wraps(decode)
+    def decoded(self, rel_codes, boxes):
+        """A detector at its start moves no box, as far as is known."""
+        out = decode(self, rel_codes, boxes)
+        session, known = current(), [values.value_of(b) for b in boxes]
+        if session is not None and isinstance(out, FakeTensor) and values.value_of(out) is None and out.dim() == 3 and None not in known:
+            with session.paused():
+                values.set_value(out, torch.cat(known)[:, None].expand(out.shape).to(out.dtype), True)
+        return out
+
+    utils.BoxCoder.decode = decoded
+
+
+def _if_unknown(at, plain, assumed):
+    """`assumed` in place of `plain`, where the value of the argument number `at` is not known."""
+
+    @functools.wraps(plain)
+    def call(*args, **kwargs):
+        return (plain if at < len(args) and values.value_of(args[at]) is not None else assumed)(*args, **kwargs)
+
+    return call
+
+
+def _anchors(current):
+    """The values of anchors, which are too many to be kept otherwise."""
+    generator = sys.modules["torchvision.models.detection.anchor_utils"].AnchorGenerator
+    forward = generator.forward
+
+    @functools.wraps(forward)
+    def anchors(self, image_list, feature_maps):
+        out = forward(self, image_list, feature_maps)
+        session, cells = current(), self.cell_anchors
+        known = [values.value_of(c) for c in cells]
+        if session is not None and isinstance(out[0], FakeTensor) and None not in known:
+            with session.paused():
+                maps = [torch.zeros(()).expand(f.shape) for f in (*feature_maps, image_list.tensors)]
+                self.cell_anchors = known
+                images = SimpleNamespace(tensors=maps.pop(), image_sizes=image_list.image_sizes)
+                for fake, real in zip(out, forward(self, images, maps)):
+                    values.set_value(fake, real.to(fake.dtype), True)
+                self.cell_anchors = cells
+        return out
+
+    generator.forward = anchors
+
+
+def _proposals(current):
+    """How likely an anchor is an object is drawn: the best ones of those at hand overlap as on a card."""
+    network = sys.modules["torchvision.models.detection.rpn"].RegionProposalNetwork
+    plain = network.filter_proposals
+
+    @functools.wraps(plain)
+    def filter_proposals(self, proposals, objectness, *rest):
+        session = current()
+        if session is not None and values.value_of(proposals) is not None and values.value_of(objectness) is None:
+            with session.paused():
+                drawn = torch.randn(tuple(objectness.shape), generator=session.generator)
+                values.set_value(objectness, drawn.to(objectness.dtype), True)
+        return plain(self, proposals, objectness, *rest)
+
+    network.filter_proposals = filter_proposals
 
 
 def _masks(current):
