@@ -23,8 +23,7 @@ extern const struct cli_command cli_commands[];
 
 cli_run cmd_advise, cmd_bound, cmd_calibrate, cmd_capacity, cmd_compare, cmd_convert, cmd_drift,
     cmd_explain, cmd_fidelity, cmd_fits, cmd_gen, cmd_history, cmd_inspect, cmd_list, cmd_minimize,
-    cmd_model, cmd_record, cmd_run, cmd_search, cmd_submit, cmd_sweep, cmd_tenants, cmd_trace,
-    cmd_twin;
+    cmd_model, cmd_record, cmd_run, cmd_script, cmd_sweep, cmd_tenants, cmd_trace, cmd_twin;
 
 /* A command returns this to end the program with the exit status of a program that it ran. The
  * error says why. */

@@ -50,63 +50,53 @@ static enum ar_status start(const char *name, char *script, char **words, int co
                         strerror(why));
 }
 
-static enum ar_status run(struct script *script, int argc, char **argv, struct ar_error *error)
+static const struct script scripts[] = {
+    {.name = "submit",
+     .file = "submit.py",
+     .example = "submit check FOLDER",
+     .actions = {"check", "run", "page"},
+     .places = {"../../bench/leaderboard/submit.py", "../share/allocrig/leaderboard/submit.py"},
+     .page = {.arguments = "check FOLDER\nrun FOLDER [options]\npage ROW.. -o PAGE",
+              .text =
+                  "Checks a submission to the benchmark (workloads/dataset/RULES.md), makes its "
+                  "row on the\n"
+                  "data set that `make dataset` built, or makes the page of all rows. FOLDER "
+                  "has\n"
+                  "submission.ini. `submit run --help` lists the options of `run`. Python 3 is "
+                  "needed.\n"
+                  "The exit status is 1 if a check failed.",
+              .options = options,
+              .argument = {CLI_CALL(take)}}},
+    {.name = "search",
+     .file = "search.py",
+     .example = "search run",
+     .actions = {"run", "report"},
+     .places = {"../../bench/search/search.py"},
+     .page = {.arguments = "run [SPACE] [options]\nreport FOLDER.. [-o FILE]",
+              .text = "Searches for a better policy on the train split of the data set that `make "
+                      "dataset`\n"
+                      "built, by successive halving; bench/search/README.md describes it. SPACE "
+                      "says what is\n"
+                      "varied (default: bench/search/mosaic.ini). `report` merges the folders of "
+                      "several machines.\n"
+                      "It works in the tree after `make all tests`. `search run --help` lists the "
+                      "options.\n"
+                      "Python 3 is needed.",
+              .options = options,
+              .argument = {CLI_CALL(take)}}},
+};
+
+enum ar_status cmd_script(int argc, char **argv, struct ar_error *error)
 {
     char path[PATH_MAX];
-    AR_TRY(cli_parse(&script->page, argc > 1 ? 2 : 1, argv, script, error));
+    struct script script = scripts[strcmp(argv[0], scripts[0].name) != 0];
+    AR_TRY(cli_parse(&script.page, argc > 1 ? 2 : 1, argv, &script, error));
     if (argc == 1)
-        return ar_invalid(error, "%s: no action is given; write %s", script->name, script->example);
-    if (!program_find(script->places, path, sizeof path))
+        return ar_invalid(error, "%s: no action is given; write %s", script.name, script.example);
+    if (!program_find(script.places, path, sizeof path))
         return ar_error_set(error, AR_MISSING,
                             "%s is neither in the tree of %s nor in ../share/allocrig: run `make "
                             "install`, or start the program in its tree",
-                            script->file, path);
-    return start(script->name, path, argv + 1, argc - 1, error);
-}
-
-enum ar_status cmd_submit(int argc, char **argv, struct ar_error *error)
-{
-    struct script script = {
-        .name = "submit",
-        .file = "submit.py",
-        .example = "submit check FOLDER",
-        .actions = {"check", "run", "page"},
-        .places = {"../../bench/leaderboard/submit.py", "../share/allocrig/leaderboard/submit.py"},
-        .page = {
-            .arguments = "check FOLDER\nrun FOLDER [options]\npage ROW.. -o PAGE",
-            .text =
-                "Checks a submission to the benchmark (workloads/dataset/RULES.md), makes its row "
-                "on the\n"
-                "data set that `make dataset` built, or makes the page of all rows. FOLDER has\n"
-                "submission.ini. `submit run --help` lists the options of `run`. Python 3 is "
-                "needed.\n"
-                "The exit status is 1 if a check failed.",
-            .options = options,
-            .argument = {CLI_CALL(take)},
-        }};
-    return run(&script, argc, argv, error);
-}
-
-enum ar_status cmd_search(int argc, char **argv, struct ar_error *error)
-{
-    struct script script = {.name = "search",
-                            .file = "search.py",
-                            .example = "search run",
-                            .actions = {"run", "report"},
-                            .places = {"../../bench/search/search.py"},
-                            .page = {
-                                .arguments = "run [SPACE] [options]\nreport FOLDER.. [-o FILE]",
-                                .text = "Searches for a better policy on the train split of the "
-                                        "data set that `make dataset`\n"
-                                        "built, by successive halving; bench/search/README.md "
-                                        "describes it. SPACE says what is\n"
-                                        "varied (default: bench/search/mosaic.ini). `report` "
-                                        "merges the folders of several machines.\n"
-                                        "It works in the tree after `make all tests`. `search run "
-                                        "--help` lists the options.\n"
-                                        "Python 3 is needed.",
-                                .options = options,
-                                .argument = {CLI_CALL(take)},
-                            }};
-    return run(&script, argc, argv, error);
+                            script.file, path);
+    return start(script.name, path, argv + 1, argc - 1, error);
 }

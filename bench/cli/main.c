@@ -30,8 +30,8 @@ const struct cli_command cli_commands[] = {
     {"sweep", "run every combination of a grid; can be interrupted", cmd_sweep},
     {"compare", "compare two result sets; exit status 1 on a regression", cmd_compare},
     {"history", "find changes of results over commits; exit status 1 on a regression", cmd_history},
-    {"search", "search for a better policy on the train split of the data set", cmd_search},
-    {"submit", "check a submission to the benchmark, make its row or the page", cmd_submit},
+    {"search", "search for a better policy on the train split of the data set", cmd_script},
+    {"submit", "check a submission to the benchmark, make its row or the page", cmd_script},
     {"list", "list policies, workloads, devices, metrics and formats", cmd_list},
     {NULL, NULL, NULL},
 };

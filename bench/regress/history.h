@@ -16,6 +16,7 @@
 #include "bench/regress/verdict.h"
 #include "bench/report/table.h"
 #include "bench/statistics/statistics.h"
+#include "workloads/trace/tables.h"
 
 #define HISTORY_SCHEMA "allocrig.history/1"
 
@@ -42,10 +43,9 @@ struct history_line {
 struct history {
     struct history_line *lines; /* oldest first */
     size_t count, room;
-    size_t torn_bytes; /* of a last line without its end, which is ignored */
-    size_t unknown;    /* columns of metrics that this program does not have */
-    char **texts;      /* every text once */
-    size_t text_count, text_room, text_next;
+    size_t torn_bytes;  /* of a last line without its end, which is ignored */
+    size_t unknown;     /* columns of metrics that this program does not have */
+    struct texts texts; /* every text once */
 };
 
 /* IO; FORMAT names the file and the line. On success the caller closes it. */

@@ -70,34 +70,17 @@ static enum ar_status wrong(const struct parse *self, const char *what, const ch
     return ar_error_set(self->error, AR_FORMAT, "\"%s\" is not %s", what, wanted);
 }
 
-/* Returns the history's copy of a text; NULL: no host memory. Texts come in the same order in every
- * line, so the search starts after the last one found. */
-static const char *keep(struct history *history, const char *text)
-{
-    for (size_t i = 0; i < history->text_count; i++) {
-        size_t at = (history->text_next + i) % history->text_count;
-        if (strcmp(history->texts[at], text) == 0) {
-            history->text_next = at + 1;
-            return history->texts[at];
-        }
-    }
-    if (!ar_array_make_room(&history->texts, history->text_count, &history->text_room,
-                            sizeof *history->texts))
-        return NULL;
-    char *copy = strdup(text);
-    if (copy)
-        history->texts[history->text_count++] = copy;
-    return copy;
-}
-
 static enum ar_status text_of(const struct parse *self, const json_t *object, const char *key,
                               const char **text)
 {
     const char *found = json_string_value(json_object_get(object, key));
+    struct texts *texts = &self->history->texts;
+    uint32_t index;
     if (!found)
         return wrong(self, key, "a text");
-    *text = keep(self->history, found);
-    return *text ? AR_OK : ar_no_memory(self->error, "the history");
+    AR_TRY(texts_intern(texts, found, strlen(found), &index, self->error));
+    *text = texts->items[index];
+    return AR_OK;
 }
 
 static enum ar_status whole_of(const struct parse *self, const json_t *object, const char *key,
@@ -514,9 +497,7 @@ void history_close(struct history *self)
     for (size_t i = 0; i < self->count; i++)
         drop_line(&self->lines[i]);
     free(self->lines);
-    for (size_t i = 0; i < self->text_count; i++)
-        free(self->texts[i]);
-    free(self->texts);
+    texts_close(&self->texts);
     *self = (struct history){0};
 }
 

@@ -445,18 +445,12 @@ static const struct instruction_count *find_count(const struct result_set *set,
 
 static struct verdict_row row_of_count(const struct instruction_count *count)
 {
-    return (struct verdict_row){
-        .verdict = VERDICT_NO_DATA,
-        .policy = count->policy,
-        .workload = count->trace,
-        .workload_name = count->trace,
-        .where = count->kind,
-        .figure = strcmp(count->measure, "exact") == 0 ? "instructions_exact" : "instructions",
-        .old = "-",
-        .new = "-",
-        .change = -1,
-        .difference = -1,
-    };
+    const struct result_row run = {.policy = count->policy,
+                                   .workload = count->trace,
+                                   .workload_name = count->trace,
+                                   .device = count->kind};
+    bool is_exact = strcmp(count->measure, "exact") == 0;
+    return row_of(&run, is_exact ? "instructions_exact" : "instructions", VERDICT_NO_DATA);
 }
 
 static enum ar_status judge_count(struct work *work, const struct instruction_count *old,

@@ -18,11 +18,8 @@ static enum ar_status no_memory(const struct scenario *self, struct ar_error *er
 /* A copy of a text that the file owns; NULL: no host memory. */
 static const char *scenario_text(struct scenario *self, const char *text, size_t length)
 {
-    char *copy = strndup(text, length);
-    if (copy && AR_ARRAY_ADD(self->texts, self->text_count, self->text_room, copy))
-        return copy;
-    free(copy);
-    return NULL;
+    uint32_t index;
+    return texts_intern(&self->texts, text, length, &index, NULL) ? NULL : self->texts.items[index];
 }
 
 /* ---- sections and keys ---------------------------------------------------------------------- */
@@ -607,8 +604,7 @@ enum ar_status scenario_copy(const struct scenario *from, struct scenario *out,
                              struct ar_error *error)
 {
     *out = *from;
-    out->texts = NULL;
-    out->text_count = out->text_room = 0;
+    out->texts = (struct texts){0};
     bool good = (out->sections =
                      copy_of(from->sections, from->section_count, sizeof *from->sections)) != NULL;
     out->section_room = good ? from->section_count : 0;
@@ -645,9 +641,7 @@ void scenario_close(struct scenario *self)
         free(self->lists[i].at);
     free(self->reported);
     free(self->unknown);
-    for (size_t i = 0; i < self->text_count; i++)
-        free(self->texts[i]);
-    free(self->texts);
+    texts_close(&self->texts);
     *self = (struct scenario){0};
 }
 

@@ -17,6 +17,7 @@
 
 #include "allocators/base/status.h"
 #include "bench/suite/ini.h"
+#include "workloads/trace/tables.h"
 
 #define SCENARIO_SECTIONS 512
 #define SCENARIO_STEPS    65536
@@ -131,8 +132,7 @@ struct scenario {
     size_t reported_count, reported_room;
     struct scenario_unknown *unknown;
     size_t unknown_count, unknown_room;
-    char **texts; /* private: all texts above are among them */
-    size_t text_count, text_room;
+    struct texts texts; /* private: all texts above are among them */
 };
 
 /* Reads the file. `kinds` are the kinds of parts. Errors name file and line, and say what to
