@@ -10,11 +10,6 @@
 
 #define NAME_MOST 48 /* letters; a longer text has no near name */
 
-static size_t least_of(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t edits(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[3][NAME_MOST + 1];
@@ -27,9 +22,9 @@ static size_t edits(const char *a, size_t a_length, const char *b, size_t b_leng
         now[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
             size_t cost = before[j - 1] + (a[i - 1] != b[j - 1]);
-            cost = least_of(cost, least_of(before[j], now[j - 1]) + 1);
+            cost = ar_least(cost, ar_least(before[j], now[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                cost = least_of(cost, before_that[j - 2] + 1);
+                cost = ar_least(cost, before_that[j - 2] + 1);
             now[j] = cost;
         }
     }

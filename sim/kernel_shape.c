@@ -8,11 +8,6 @@ uint64_t kernel_shape_element_bytes(enum ar_device_type type)
     return bytes[type];
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t or_one(uint64_t length)
 {
     return length ? length : 1;
@@ -37,9 +32,9 @@ struct kernel_shape_matmul kernel_shape_matmul(const struct ar_kernel_op *op)
     struct kernel_shape_matmul shape = {.n = op->n, .pitch_elements = op->k};
     uint64_t unit_bytes = kernel_shape_element_bytes(op->type);
     if (op->m && op->n && op->k) {
-        shape.k = least(op->k, held(&op->in[1], unit_bytes) / op->n);
-        shape.m = least(op->m, held(&op->in[0], unit_bytes) / op->k);
-        shape.m = least(shape.m, held(&op->out, unit_bytes) / op->n);
+        shape.k = ar_least(op->k, held(&op->in[1], unit_bytes) / op->n);
+        shape.m = ar_least(op->m, held(&op->in[0], unit_bytes) / op->k);
+        shape.m = ar_least(shape.m, held(&op->out, unit_bytes) / op->n);
     }
     return shape.m && shape.k ? shape : (struct kernel_shape_matmul){.m = 0};
 }
@@ -48,11 +43,11 @@ struct kernel_shape_elementwise kernel_shape_elementwise(const struct ar_kernel_
 {
     struct kernel_shape_elementwise shape = {.input_count = 0};
     uint64_t unit_bytes = kernel_shape_element_bytes(op->type);
-    shape.element_count = least(named(op), held(&op->out, unit_bytes));
+    shape.element_count = ar_least(named(op), held(&op->out, unit_bytes));
     for (uint32_t i = 0; i < op->input_count; i++) {
         if (!op->in[i].bytes)
             continue;
-        shape.element_count = least(shape.element_count, held(&op->in[i], unit_bytes));
+        shape.element_count = ar_least(shape.element_count, held(&op->in[i], unit_bytes));
         shape.inputs[shape.input_count++] = i;
     }
     shape.operand_bytes = shape.element_count * unit_bytes;
@@ -65,8 +60,8 @@ struct kernel_shape_reduce kernel_shape_reduce(const struct ar_kernel_op *op)
 {
     uint64_t unit_bytes = kernel_shape_element_bytes(op->type), pitch = or_one(op->n);
     struct kernel_shape_reduce shape = {
-        .row_count = least(op->m, held(&op->in[0], unit_bytes) / pitch),
-        .column_count = least(pitch, held(&op->out, unit_bytes)),
+        .row_count = ar_least(op->m, held(&op->in[0], unit_bytes) / pitch),
+        .column_count = ar_least(pitch, held(&op->out, unit_bytes)),
         .pitch_elements = pitch,
     };
     return shape.row_count && shape.column_count ? shape
@@ -81,8 +76,8 @@ static struct kernel_shape_rows rows_of(const struct ar_kernel_op *op,
     bool wide = index->bytes / 8 >= op->m && index->address % 8 == 0;
     struct kernel_shape_rows shape = {.column_count = or_one(op->n), .index_bytes = wide ? 8 : 4};
     shape.row_bytes = kernel_shape_times(shape.column_count, kernel_shape_element_bytes(op->type));
-    shape.row_count = least(op->m, held(index, shape.index_bytes));
-    shape.row_count = least(shape.row_count, rows->bytes / shape.row_bytes);
+    shape.row_count = ar_least(op->m, held(index, shape.index_bytes));
+    shape.row_count = ar_least(shape.row_count, rows->bytes / shape.row_bytes);
     shape.table_row_count = table_bytes / shape.row_bytes;
     return shape.row_count && shape.table_row_count ? shape
                                                     : (struct kernel_shape_rows){.row_count = 0};
@@ -107,11 +102,11 @@ struct kernel_shape_rows kernel_shape_scatter_add(const struct ar_kernel_op *op)
 
 uint64_t kernel_shape_copy_bytes(const struct ar_kernel_op *op)
 {
-    return least(kernel_shape_set_bytes(op), op->in[0].bytes);
+    return ar_least(kernel_shape_set_bytes(op), op->in[0].bytes);
 }
 
 uint64_t kernel_shape_set_bytes(const struct ar_kernel_op *op)
 {
-    return least(op->out.bytes,
-                 kernel_shape_times(named(op), kernel_shape_element_bytes(op->type)));
+    return ar_least(op->out.bytes,
+                    kernel_shape_times(named(op), kernel_shape_element_bytes(op->type)));
 }

@@ -78,16 +78,12 @@ static bool before(const struct ar_range_node *a, const struct ar_range_node *b,
     return a->address < b->address;
 }
 
-static inline uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The largest size of node 0, of an empty subtree, is 0. */
 static inline void mend(struct ar_range_node *nodes, uint32_t node)
 {
     struct ar_range_node *n = &nodes[node];
-    n->most_bytes = larger(n->bytes, larger(nodes[n->left].most_bytes, nodes[n->right].most_bytes));
+    n->most_bytes =
+        ar_most(n->bytes, ar_most(nodes[n->left].most_bytes, nodes[n->right].most_bytes));
 }
 
 /* Divides the tree below `node` into the nodes before `key` and the rest. */
@@ -207,7 +203,7 @@ void ar_range_tree_change(struct ar_range_pool *pool, uint32_t root, uint32_t no
     }
     for (uint32_t at = root; at != node;) {
         struct ar_range_node *n = &nodes[at];
-        n->most_bytes = larger(n->most_bytes, bytes);
+        n->most_bytes = ar_most(n->most_bytes, bytes);
         at = n->address < address ? n->right : n->left;
     }
     mend(nodes, node);

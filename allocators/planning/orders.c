@@ -72,11 +72,6 @@ static uint64_t second_key(const struct packing *self, enum packing_order order,
                                         : ~self->blocks[block].bytes;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* For each block the peak of live bytes during its life, by a tree of maxima. */
 static uint64_t *crowds(const struct packing *self, size_t rooms)
 {
@@ -86,14 +81,14 @@ static uint64_t *crowds(const struct packing *self, size_t rooms)
     if (tree && out) {
         memcpy(tree + leaves, self->slot_bytes, self->slots * sizeof *tree);
         for (size_t i = leaves - 1; i > 0; i--)
-            tree[i] = larger(tree[2 * i], tree[2 * i + 1]);
+            tree[i] = ar_most(tree[2 * i], tree[2 * i + 1]);
         for (uint32_t block = 0; block < self->count; block++) {
             size_t low = self->first[block] + leaves, high = self->end[block] + leaves;
             for (; low < high; low /= 2, high /= 2) {
                 if (low & 1)
-                    out[block] = larger(out[block], tree[low++]);
+                    out[block] = ar_most(out[block], tree[low++]);
                 if (high & 1)
-                    out[block] = larger(out[block], tree[--high]);
+                    out[block] = ar_most(out[block], tree[--high]);
             }
         }
     }

@@ -12,17 +12,12 @@ struct search {
     struct ar_error *error;
 };
 
-static size_t least_of(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The distance of the rank sum from its mean, in standard deviations, without correction for ties:
  * only the greatest distance matters. */
 static double distance_at(const double *values, size_t from, size_t at, size_t end)
 {
-    size_t left = least_of(at - from, CHANGE_WINDOW);
-    size_t right = least_of(end - at, CHANGE_WINDOW);
+    size_t left = ar_least(at - from, CHANGE_WINDOW);
+    size_t right = ar_least(end - at, CHANGE_WINDOW);
     double more = 0;
     for (size_t i = at - left; i < at; i++)
         for (size_t j = at; j < at + right; j++)
@@ -36,8 +31,8 @@ static double distance_at(const double *values, size_t from, size_t at, size_t e
 static enum ar_status test_at(const struct search *self, size_t from, size_t at, size_t end,
                               struct rank_test *test)
 {
-    size_t left = least_of(at - from, CHANGE_WINDOW);
-    size_t right = least_of(end - at, CHANGE_WINDOW);
+    size_t left = ar_least(at - from, CHANGE_WINDOW);
+    size_t right = ar_least(end - at, CHANGE_WINDOW);
     size_t places = end - from - 2 * CHANGE_LEAST + 1;
     AR_TRY(rank_test(self->values + at - left, left, self->values + at, right, test, self->error));
     test->p = fmin(1, test->p * (double)places);
@@ -94,8 +89,8 @@ static enum ar_status spread(const double *values, size_t count, double *out,
 static enum ar_status place(const struct search *self, size_t from, size_t *at, size_t end)
 {
     double least = INFINITY;
-    from = *at - least_of(*at - from, CHANGE_WINDOW);
-    end = *at + least_of(end - *at, CHANGE_WINDOW);
+    from = *at - ar_least(*at - from, CHANGE_WINDOW);
+    end = *at + ar_least(end - *at, CHANGE_WINDOW);
     for (size_t i = from + CHANGE_LEAST; i + CHANGE_LEAST <= end; i++) {
         double cost = 0;
         AR_TRY(spread(self->values + from, i - from, &cost, self->error));
@@ -187,7 +182,7 @@ enum ar_status change_points_find(const double *values, size_t count, enum chang
 
 size_t change_points_delay(size_t before, double alpha)
 {
-    size_t left = least_of(before, CHANGE_WINDOW);
+    size_t left = ar_least(before, CHANGE_WINDOW);
     for (size_t after = CHANGE_LEAST; left >= CHANGE_LEAST && after <= CHANGE_WINDOW; after++) {
         double p = 2; /* two-sided */
         for (size_t i = 1; i <= after; i++)

@@ -133,16 +133,6 @@ struct emit_block eager_multiply(struct eager *self, enum eager_thread thread,
     return output;
 }
 
-static uint64_t divide_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The largest power of two that is at most x, and at most `most`; x above 0. */
 static uint64_t power_below(uint64_t x, uint64_t most)
 {
@@ -161,18 +151,19 @@ void eager_sum_scratch(uint64_t rows, uint64_t columns, uint64_t *partial_bytes,
     uint64_t vector = columns % 4 == 0 ? 4 : columns % 2 == 0 ? 2 : 1;
     uint64_t threads = BLOCK_THREADS / vector;
     uint64_t across = power_below(columns / vector, threads);
-    uint64_t width = smaller(across, WARP);
-    uint64_t height = smaller(power_below(rows, threads), threads / width);
-    width = smaller(across, threads / height);
-    uint64_t grid = divide_up(columns / vector, width);
+    uint64_t width = ar_least(across, WARP);
+    uint64_t height = ar_least(power_below(rows, threads), threads / width);
+    width = ar_least(across, threads / height);
+    uint64_t grid = ar_divide_up(columns / vector, width);
     if (rows < height * LEAST_PER_THREAD && rows < MOST_PER_THREAD)
         return;
-    uint64_t per_thread = divide_up(rows, height);
+    uint64_t per_thread = ar_divide_up(rows, height);
     uint64_t target = MULTIPROCESSORS * (THREADS_PER_UNIT / (width * height));
     if (per_thread < MOST_PER_THREAD || grid > target)
         return;
-    uint64_t blocks = smaller(divide_up(target, grid), divide_up(per_thread, LEAST_PER_THREAD));
-    uint64_t least = divide_up(per_thread, MOST_PER_THREAD);
+    uint64_t blocks =
+        ar_least(ar_divide_up(target, grid), ar_divide_up(per_thread, LEAST_PER_THREAD));
+    uint64_t least = ar_divide_up(per_thread, MOST_PER_THREAD);
     blocks = blocks < least ? least : blocks;
     if (blocks < 2)
         return;

@@ -23,11 +23,6 @@
 #define TILE_STATE    16u
 #define CUB_ALIGNMENT 256u
 
-static uint64_t tiles(uint64_t n, uint64_t tile)
-{
-    return (n + tile - 1) / tile;
-}
-
 static uint64_t aligned(uint64_t bytes)
 {
     return ar_size_round_up(bytes, CUB_ALIGNMENT);
@@ -38,7 +33,7 @@ uint64_t embedding_sort_scratch(uint64_t n)
     if (n <= SORT_ONE_TILE)
         return 1;
     uint64_t bins = SORT_PASSES * SORT_BINS * 8;
-    uint64_t lookback = tiles(n, SORT_TILE) * SORT_BINS * 4;
+    uint64_t lookback = ar_divide_up(n, SORT_TILE) * SORT_BINS * 4;
     uint64_t counters = CUB_ALIGNMENT;
     return aligned(bins) + 2 * aligned(n * INDEX_BYTES) + aligned(lookback) + counters +
            CUB_ALIGNMENT - 1;
@@ -46,7 +41,7 @@ uint64_t embedding_sort_scratch(uint64_t n)
 
 static uint64_t tile_states(uint64_t n, uint64_t tile)
 {
-    return aligned((tiles(n, tile) + TILE_PADDING) * TILE_STATE) + CUB_ALIGNMENT - 1;
+    return aligned((ar_divide_up(n, tile) + TILE_PADDING) * TILE_STATE) + CUB_ALIGNMENT - 1;
 }
 
 uint64_t embedding_select_scratch(uint64_t n)

@@ -30,11 +30,6 @@ static void load_open(struct kv_load *self, struct emit *emit)
     self->answer = emit_array(emit, values->batch, sizeof *self->answer);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Draws the next batch. */
 static void load_draw(struct kv_load *self, struct ar_rng *rng)
 {
@@ -42,8 +37,8 @@ static void load_draw(struct kv_load *self, struct ar_rng *rng)
     for (uint64_t i = 0; i < self->values.batch; i++) {
         self->prompt[i] = samples_next(&self->prompts, rng);
         self->answer[i] = samples_next(&self->answers, rng);
-        self->longest_prompt = larger(self->longest_prompt, self->prompt[i]);
-        self->longest_answer = larger(self->longest_answer, self->answer[i]);
+        self->longest_prompt = ar_most(self->longest_prompt, self->prompt[i]);
+        self->longest_answer = ar_most(self->longest_answer, self->answer[i]);
     }
 }
 

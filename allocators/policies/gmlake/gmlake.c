@@ -302,11 +302,6 @@ static void gmlake_destroy(struct ar_policy *base)
 
 /* ---- inspection ------------------------------------------------------------------------------ */
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* A request of more than 1 MiB and less than 10 MiB needs a segment of 20 MiB, which the limit may
  * not allow. */
 static uint64_t largest_after_release(const struct gmlake *self)
@@ -337,7 +332,7 @@ static uint64_t largest_of_lists(const struct gmlake *self)
 {
     uint64_t largest = 0;
     for (uint32_t list = 0; list < self->heap.list_room; list++)
-        largest = larger(largest, heap_largest(&self->heap, list));
+        largest = ar_most(largest, heap_largest(&self->heap, list));
     return largest;
 }
 
@@ -356,15 +351,15 @@ static void gmlake_room(const struct ar_policy *base, struct ar_policy_room *out
         return;
     }
     uint64_t small = heap_largest(&self->heap, small_list);
-    uint64_t best = larger(heap_largest(&self->heap, list),
-                           ar_range_tree_most(&self->nodes, self->streams[stream].free_views));
+    uint64_t best = ar_most(heap_largest(&self->heap, list),
+                            ar_range_tree_most(&self->nodes, self->streams[stream].free_views));
     if (!best)
         best = small < GMLAKE_SMALL_BYTES ? small : GMLAKE_SMALL_BYTES;
     bool stitches = self->values.defragment && self->values.defrag_level == 0 &&
                     all >= self->values.frag_limit_bytes;
-    uint64_t mapped = stitches ? larger(best, all) : best;
+    uint64_t mapped = stitches ? ar_most(best, all) : best;
     *out = (struct ar_policy_room){
-        largest, stranded, {best, mapped, mapped, larger(mapped, largest_after_release(self))}};
+        largest, stranded, {best, mapped, mapped, ar_most(mapped, largest_after_release(self))}};
 }
 
 static void gmlake_stats(const struct ar_policy *base, struct ar_policy_stats *out)

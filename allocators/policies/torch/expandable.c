@@ -279,11 +279,6 @@ enum ar_status torch_adopt_pages(struct torch *self, uint32_t index)
     return AR_OK;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A free block of at least that size in an expandable segment, grown by mapping, in no set. 0: no
  * memory or address space; pages that were mapped stay mapped. */
 uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
@@ -294,14 +289,14 @@ uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes
     if (!block)
         return 0;
     if (!self->blocks[block].mapped &&
-        !map_block(self, block, least(self->spans.at[block].bytes, rounded_bytes)))
+        !map_block(self, block, ar_least(self->spans.at[block].bytes, rounded_bytes)))
         return 0;
     while (self->spans.at[block].bytes < rounded_bytes) {
         uint64_t missing = rounded_bytes - self->spans.at[block].bytes;
         uint32_t next = self->spans.at[block].next;
         if (!torch_reserve_blocks(self, 2))
             return torch_no_host(self);
-        if (!map_block(self, next, least(missing, self->spans.at[next].bytes)))
+        if (!map_block(self, next, ar_least(missing, self->spans.at[next].bytes)))
             return 0;
         block = next;
     }

@@ -190,15 +190,10 @@ struct stretch {
     uint64_t share; /* a shared handle has 1/share of them */
 };
 
-static uint64_t at_most(uint64_t value, uint64_t most)
-{
-    return value < most ? value : most;
-}
-
 /* Pages of a handle with 1/share of the memory that the device still allows. */
 static uint64_t part_of_room(const struct vmm *self, const struct stretch *stretch, uint64_t share)
 {
-    return at_most(stretch->room / share / self->page_bytes, SHARED_PAGES);
+    return ar_least(stretch->room / share / self->page_bytes, SHARED_PAGES);
 }
 
 /* Pages of the next handle if the block fills the pages that follow. */
@@ -210,7 +205,7 @@ static uint64_t whole_pages(const struct vmm *self, const struct stretch *stretc
         whole = shared;
     if (whole < WHOLE_PAGES)
         whole = WHOLE_PAGES;
-    whole = at_most(whole, stretch->end_whole - stretch->page);
+    whole = ar_least(whole, stretch->end_whole - stretch->page);
     bool beyond = stretch->end > stretch->end_whole && !self->tight;
     uint64_t reach = beyond ? part_of_room(self, stretch, REACH_SHARE) : 0;
     return whole > reach ? whole : reach;
@@ -222,10 +217,10 @@ static uint32_t handle_pages(const struct vmm *self, const struct stretch *stret
     bool whole = stretch->page >= stretch->first_whole && stretch->page < stretch->end_whole;
     uint64_t most =
         whole ? whole_pages(self, stretch) : part_of_room(self, stretch, stretch->share);
-    most = at_most(most, stretch->gap_end - stretch->page);
-    most = at_most(most, UINT16_MAX);
+    most = ar_least(most, stretch->gap_end - stretch->page);
+    most = ar_least(most, UINT16_MAX);
     if (self->tight)
-        most = at_most(most, self->device_bytes / TIGHT_SHARE / self->page_bytes);
+        most = ar_least(most, self->device_bytes / TIGHT_SHARE / self->page_bytes);
     return most < 2 ? 1 : (uint32_t)most;
 }
 
@@ -295,11 +290,11 @@ static enum ar_status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, ui
     uint64_t page = self->page_bytes;
     uint32_t first = vmm_page_at(self, range, span->address);
     uint64_t missing = missing_in(self, span, block_start, block_end);
-    uint64_t whole = at_most(span->bytes / page, UINT32_MAX / 2);
+    uint64_t whole = ar_least(span->bytes / page, UINT32_MAX / 2);
     struct stretch stretch = {
         .page = first,
-        .end = first + (uint32_t)at_most(missing, most_pages),
-        .gap_end = first + (uint32_t)at_most(whole, most_pages),
+        .end = first + (uint32_t)ar_least(missing, most_pages),
+        .gap_end = first + (uint32_t)ar_least(whole, most_pages),
         .first_whole = (block_start - range->address + page - 1) / page,
         .end_whole = (block_end - range->address) / page,
         .room = obtainable(self),

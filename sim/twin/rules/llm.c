@@ -7,11 +7,6 @@
 #define GROUP_INPUTS       128 /* of LLM_INT4 */
 #define SCALE_BYTES        4
 
-static uint64_t divide_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 struct walk {
     const struct llm *model;
     const struct llm_rank *rank;
@@ -41,7 +36,7 @@ static void products(const struct walk *self, const char *name, uint64_t count, 
 {
     uint64_t values = count * outputs * inputs;
     uint64_t plain_bytes = values * self->rank->value_bytes;
-    uint64_t groups = count * outputs * divide_up(inputs, GROUP_INPUTS);
+    uint64_t groups = count * outputs * ar_divide_up(inputs, GROUP_INPUTS);
     switch (self->quantization) {
     case LLM_PLAIN:
         tensor(self, name, plain_bytes, plain_bytes);
@@ -53,7 +48,8 @@ static void products(const struct walk *self, const char *name, uint64_t count, 
     case LLM_FP8_BLOCK:
         tensor(self, name, values, plain_bytes);
         tensor(self, "weight_scale_inv",
-               count * divide_up(outputs, BLOCK_SIDE) * divide_up(inputs, BLOCK_SIDE) * SCALE_BYTES,
+               count * ar_divide_up(outputs, BLOCK_SIDE) * ar_divide_up(inputs, BLOCK_SIDE) *
+                   SCALE_BYTES,
                0);
         break;
     case LLM_INT8:
@@ -159,7 +155,7 @@ static void network(const struct walk *self, const char *gate_up, const char *do
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
-    return divide_up(value, to) * to;
+    return ar_divide_up(value, to) * to;
 }
 
 /* Marlin's kernels need widths in multiples of 256 and 128; of MXFP4 the weights are padded to them
@@ -173,7 +169,8 @@ static void experts(const struct walk *self)
     bool padded = rank->quantization == LLM_MXFP4, whole = rank->expert_parallel;
     uint64_t ranks = rank->tensor_parallel;
     uint64_t width = whole ? model->expert_ffn : model->expert_ffn / ranks;
-    uint64_t count = whole ? divide_up(model->experts, ranks * llm_replicas(rank)) : model->experts;
+    uint64_t count =
+        whole ? ar_divide_up(model->experts, ranks * llm_replicas(rank)) : model->experts;
     uint64_t hidden = padded ? round_up(model->hidden, 256) : model->hidden;
     width = padded ? round_up(width, 128) : width;
     network(&routed, "w13_weight", "w2_weight", count, width, hidden);

@@ -3,16 +3,6 @@
 #include "allocators/base/array.h"
 #include "sim/twin/rules/paged.h"
 
-static uint64_t divide_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Blocks that requests can have: V1 keeps one as the null block. */
 static uint64_t usable(const struct paged_setup *setup)
 {
@@ -32,10 +22,10 @@ enum ar_status paged_open(struct paged *self, const struct paged_setup *setup,
                           " tokens cannot hold a prompt of %" PRIu64,
                           setup->step_tokens, setup->length);
     /* The real engines check this with all blocks, the null block included. */
-    if (divide_up(setup->length, setup->block_tokens) > setup->blocks)
+    if (ar_divide_up(setup->length, setup->block_tokens) > setup->blocks)
         return ar_invalid(error, "%" PRIu64 " blocks cannot hold a request of %" PRIu64 " tokens",
                           setup->blocks, setup->length);
-    self->setup.length = smaller(setup->length, self->free * setup->block_tokens);
+    self->setup.length = ar_least(setup->length, self->free * setup->block_tokens);
     self->running = calloc(setup->max_requests, sizeof *self->running);
     self->again = calloc(setup->max_requests, sizeof *self->again);
     if (!self->running || !self->again)
@@ -55,8 +45,8 @@ enum ar_status paged_add(struct paged *self, uint64_t prompt, uint64_t answer,
                          struct ar_error *error)
 {
     uint64_t length = self->setup.length;
-    prompt = smaller(prompt ? prompt : 1, length - 1);
-    answer = smaller(answer ? answer : 1, length - prompt);
+    prompt = ar_least(prompt ? prompt : 1, length - 1);
+    answer = ar_least(answer ? answer : 1, length - prompt);
     struct paged_request request = {.prompt = (uint32_t)prompt, .answer = (uint32_t)answer};
     if (!AR_ARRAY_ADD(self->requests, self->count, self->room, request))
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for %zu requests", self->count + 1);
@@ -68,7 +58,7 @@ enum ar_status paged_add(struct paged *self, uint64_t prompt, uint64_t answer,
 static uint64_t blocks_for(const struct paged *self, const struct paged_request *request,
                            uint64_t tokens)
 {
-    uint64_t all = divide_up(request->computed + tokens, self->setup.block_tokens);
+    uint64_t all = ar_divide_up(request->computed + tokens, self->setup.block_tokens);
     return all > request->blocks ? all - request->blocks : 0;
 }
 
@@ -96,19 +86,19 @@ static uint64_t slots(const struct paged *self, const struct paged_request *requ
 {
     if (prefilling(request))
         return tokens;
-    return smaller(tokens + self->setup.lookahead_tokens, self->setup.length - request->computed);
+    return ar_least(tokens + self->setup.lookahead_tokens, self->setup.length - request->computed);
 }
 
 static uint64_t prefix_of(const struct paged *self, const struct paged_request *request)
 {
-    return smaller(self->setup.shared_tokens, request->prompt - 1u) / self->setup.block_tokens;
+    return ar_least(self->setup.shared_tokens, request->prompt - 1u) / self->setup.block_tokens;
 }
 
 /* Blocks of the prefix that the request has computed are known from now on, and not its own. */
 static void share(struct paged *self, struct paged_request *request)
 {
     uint64_t known =
-        smaller(prefix_of(self, request), request->computed / self->setup.block_tokens);
+        ar_least(prefix_of(self, request), request->computed / self->setup.block_tokens);
     if (known <= self->prefix || request->shared != self->prefix)
         return;
     request->shared = (uint32_t)known;
@@ -131,7 +121,7 @@ static void hold_prefix(struct paged *self)
  * free. */
 static uint64_t use_prefix(struct paged *self, struct paged_request *request)
 {
-    uint64_t blocks = smaller(prefix_of(self, request), self->prefix);
+    uint64_t blocks = ar_least(prefix_of(self, request), self->prefix);
     if (request->computed || !blocks)
         return 0;
     request->computed = (uint32_t)(blocks * self->setup.block_tokens);
@@ -155,7 +145,7 @@ static void compute(struct paged *self, struct paged_request *request, uint64_t 
 {
     uint64_t blocks = blocks_for(self, request, slots(self, request, tokens));
     self->free -= blocks;
-    self->prefix = smaller(self->prefix, self->held + self->free);
+    self->prefix = ar_least(self->prefix, self->held + self->free);
     request->blocks += (uint32_t)blocks;
     step->tokens += tokens;
     step->sequences++;
@@ -242,7 +232,7 @@ static uint64_t run(struct paged *self, uint64_t budget, bool prompts, struct pa
         struct paged_request *request = &self->requests[self->running[i]];
         if (prefilling(request) && !prompts)
             continue;
-        uint64_t tokens = smaller(wanted(self, request), budget);
+        uint64_t tokens = ar_least(wanted(self, request), budget);
         if (!tokens)
             break;
         uint64_t space = slots(self, request, tokens);
@@ -266,7 +256,7 @@ static uint64_t expected_blocks(const struct paged *self)
         const struct paged_request *request = &self->requests[self->running[i]];
         tokens += request->answer - request->produced;
     }
-    return divide_up(tokens * self->setup.expected_percent / 100, self->setup.block_tokens);
+    return ar_divide_up(tokens * self->setup.expected_percent / 100, self->setup.block_tokens);
 }
 
 static bool admissible(const struct paged *self, const struct paged_request *request,
@@ -279,9 +269,10 @@ static bool admissible(const struct paged *self, const struct paged_request *req
         spare = self->setup.blocks / 100;
     } else if (self->setup.style == PAGED_SGLANG) {
         blocks = blocks_for(self, request, pending(request));
-        spare = expected_blocks(self) + divide_up((uint64_t)(request->answer - request->produced) *
-                                                      self->setup.expected_percent / 100,
-                                                  self->setup.block_tokens);
+        spare =
+            expected_blocks(self) + ar_divide_up((uint64_t)(request->answer - request->produced) *
+                                                     self->setup.expected_percent / 100,
+                                                 self->setup.block_tokens);
     }
     if (self->running_count == 0) /* nothing would ever become free */
         spare = 0;
@@ -303,7 +294,7 @@ static void admit(struct paged *self, uint64_t budget, struct paged_step *step)
            (self->again_count || self->next < self->count)) {
         uint32_t id = self->again_count ? self->again[self->again_count - 1] : (uint32_t)self->next;
         struct paged_request *request = &self->requests[id];
-        uint64_t held = use_prefix(self, request), tokens = smaller(pending(request), budget);
+        uint64_t held = use_prefix(self, request), tokens = ar_least(pending(request), budget);
         self->free -= held;
         if ((tokens < pending(request) && !self->setup.chunks) ||
             !admissible(self, request, tokens)) {
@@ -356,7 +347,7 @@ bool paged_step(struct paged *self, struct paged_step *out)
         /* The rest of a prompt, then new ones; only without any the answers go on. */
         for (size_t i = 0; i < self->running_count; i++) {
             struct paged_request *request = &self->requests[self->running[i]];
-            uint64_t tokens = smaller(pending(request), budget);
+            uint64_t tokens = ar_least(pending(request), budget);
             if (!prefilling(request) || blocks_for(self, request, tokens) > self->free)
                 continue;
             compute(self, request, tokens, out);

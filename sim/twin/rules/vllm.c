@@ -14,16 +14,6 @@ static bool at_least(struct vllm_version version, unsigned minor, unsigned patch
     return version.patch >= patch;
 }
 
-static uint64_t divide_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
                                  struct ar_error *error)
 {
@@ -117,11 +107,6 @@ bool vllm_sleep_trims(struct vllm_version version)
     return at_least(version, 8, 3);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 struct vllm_spaces vllm_spaces_of(struct vllm_version version, const struct llm *model,
                                   uint32_t compute, uint64_t length, uint64_t requests,
                                   uint64_t block_tokens, unsigned value_bytes)
@@ -135,10 +120,10 @@ struct vllm_spaces vllm_spaces_of(struct vllm_version version, const struct llm 
         out.decode_bytes = blackwell ? buffer : 0;
         return out;
     }
-    uint64_t tokens = larger(8 * length, 4 * requests * block_tokens);
+    uint64_t tokens = ar_most(8 * length, 4 * requests * block_tokens);
     if (tokens > 65536)
         tokens = 65536;
-    tokens = larger(tokens, requests * block_tokens);
+    tokens = ar_most(tokens, requests * block_tokens);
     out.context_bytes = tokens * (model->kv_rank + model->rope) * value_bytes;
     out.projected_bytes = tokens * model->heads * (model->nope + model->v_head) * value_bytes;
     out.prefill_bytes = blackwell ? buffer : 0;
@@ -159,16 +144,16 @@ struct vllm_experts vllm_experts_of(struct vllm_version version, uint32_t comput
     if (plain && keeps && at_least(version, 20, 0) && compute == 90)
         return (struct vllm_experts){
             .kept_bytes = tokens * hidden * value_bytes,
-            .passing_bytes = {tokens * row * larger(width, hidden) +
-                              tokens * row * larger(2 * width, hidden)},
+            .passing_bytes = {tokens * row * ar_most(width, hidden) +
+                              tokens * row * ar_most(2 * width, hidden)},
         };
     if (!keeps) /* fused_moe.py, fused_experts_impl: caches 1 and 3 share memory */
         return (struct vllm_experts){
-            .passing_bytes = {tokens * row * larger(2 * width, hidden), tokens * row * width}};
-    uint64_t rows = smaller(tokens, chunk) * row;
+            .passing_bytes = {tokens * row * ar_most(2 * width, hidden), tokens * row * width}};
+    uint64_t rows = ar_least(tokens, chunk) * row;
     return (struct vllm_experts){.kept_bytes =
-                                     ar_size_round_up(rows * larger(width, hidden), 256) +
-                                     ar_size_round_up(rows * larger(2 * width, hidden), 256)};
+                                     ar_size_round_up(rows * ar_most(width, hidden), 256) +
+                                     ar_size_round_up(rows * ar_most(2 * width, hidden), 256)};
 }
 
 /* MiB of a table by ranks. */
@@ -213,7 +198,7 @@ struct vllm_reduces vllm_reduces_of(struct vllm_version version, uint32_t comput
     uint64_t most = AR_KIB * of_ranks(blackwell ? &fused_blackwell_kib : &fused_hopper_kib, ranks);
     if (!symmetric || !at_least(version, 17, 0) || !most || !hidden)
         return out;
-    uint64_t row = hidden * value_bytes, all = smaller(most / row, step_tokens) * row * ranks;
+    uint64_t row = hidden * value_bytes, all = ar_least(most / row, step_tokens) * row * ranks;
     out.fused_bytes = ar_size_round_up(all, page) + page + ar_size_round_up(3 * all, page);
     return out;
 }
@@ -257,8 +242,8 @@ struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *m
     uint64_t layers = llm_stage_layers(model, rank), linear = llm_linear_layers(model, rank);
     if (linear) {
         uint64_t token = llm_kv_layer_bytes(model, rank, kv_value_bytes);
-        uint64_t tokens = divide_up(llm_state_bytes(model, rank), token);
-        block_tokens = larger(block_tokens, divide_up(tokens, 16) * 16);
+        uint64_t tokens = ar_divide_up(llm_state_bytes(model, rank), token);
+        block_tokens = ar_most(block_tokens, ar_divide_up(tokens, 16) * 16);
     }
     struct vllm_cache cache = {
         .block_tokens = block_tokens,
@@ -268,9 +253,9 @@ struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *m
         .state_blocks = 1,
     };
     if (linear && linear < layers) {
-        cache.tensors = smaller(linear, layers - linear);
-        cache.full_groups = divide_up(layers - linear, cache.tensors);
-        cache.state_groups = divide_up(linear, cache.tensors);
+        cache.tensors = ar_least(linear, layers - linear);
+        cache.full_groups = ar_divide_up(layers - linear, cache.tensors);
+        cache.state_groups = ar_divide_up(linear, cache.tensors);
         return cache;
     }
     if (!model->window || !model->window_layers || !version.v1 || !at_least(version, 9, 2))
@@ -284,11 +269,11 @@ struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *m
         cache.window_groups = windowed != 0;
         return cache;
     }
-    uint64_t least = smaller(full, windowed), most = layers - least;
+    uint64_t least = ar_least(full, windowed), most = layers - least;
     /* From 0.11 on, a few layers of padding are taken rather than many groups. */
     cache.tensors = at_least(version, 11, 0) && 2 * most < 3 * least ? most : least;
-    cache.full_groups = divide_up(full, cache.tensors);
-    cache.window_groups = divide_up(windowed, cache.tensors);
+    cache.full_groups = ar_divide_up(full, cache.tensors);
+    cache.window_groups = ar_divide_up(windowed, cache.tensors);
     return cache;
 }
 
@@ -308,11 +293,11 @@ uint64_t vllm_tokens(const struct vllm_cache *cache, uint64_t blocks)
  * kv_cache_interface.py, SlidingWindowSpec.max_memory_usage_bytes. */
 uint64_t vllm_request_blocks(const struct vllm_cache *cache, uint64_t length, uint64_t batch_tokens)
 {
-    uint64_t blocks = cache->full_groups * divide_up(length, cache->block_tokens) +
+    uint64_t blocks = cache->full_groups * ar_divide_up(length, cache->block_tokens) +
                       cache->state_groups * cache->state_blocks;
     if (cache->window_groups) {
-        uint64_t kept = smaller(cache->window - 1 + batch_tokens, length);
-        blocks += cache->window_groups * (divide_up(kept, cache->block_tokens) + 1);
+        uint64_t kept = ar_least(cache->window - 1 + batch_tokens, length);
+        blocks += cache->window_groups * (ar_divide_up(kept, cache->block_tokens) + 1);
     }
     return blocks;
 }
