@@ -16,7 +16,7 @@ page() {
     shift 2
     run "$@"
     without_context "$out" | grep -v "^wrote $tmp/" >"$tmp/all"
-    cat "$tmp"/shown.* "$tmp"/shown.*/data/pairs.csv >>"$tmp/all" 2>/dev/null
+    cat "$tmp"/shown.* "$tmp"/shown.*/data/{pairs,fragmentation,pareto}.csv >>"$tmp/all" 2>/dev/null
     rm -rf "$tmp"/shown.*
     {
         case $lines in
