@@ -282,6 +282,10 @@ struct ar_policy_ops {
     /* The program changes the imitated allocator: "settings,CONF" or "limit,BYTES", as the notes of
      * a trace. The change holds from the next call on. INVALID, UNSUPPORTED: with a sentence. */
     enum ar_status (*change)(struct ar_policy *self, const char *change, struct ar_error *error);
+
+    /* The watch of free blocks is set or removed: a policy that has a copy of its hooks without a
+     * watch sets its `ops` to what holds now. */
+    void (*watched)(struct ar_policy *self);
 };
 
 /* Policies with AR_POLICY_WATCHES_FREE keep the bytes that can serve requests of `unit_bytes`: the
@@ -295,8 +299,9 @@ struct ar_policy_free_watch {
 struct ar_policy {
     const struct ar_policy_ops *ops;
     struct ar_policy_totals totals;
-    struct ar_policy_free_watch *watch; /* NULL: none. Set before the first request, with the free
-                                         * blocks that `create` made counted by a walk */
+    struct ar_policy_free_watch *watch; /* NULL: none. Set by ar_policy_watch before the first
+                                         * request, with the free blocks that `create` made counted
+                                         * by a walk */
 };
 
 static inline void ar_policy_free_added(struct ar_policy *self, uint64_t bytes)
@@ -319,6 +324,13 @@ static inline void ar_policy_free_replaced(struct ar_policy *self, uint64_t remo
         ar_policy_free_removed(self, removed_bytes);
         ar_policy_free_added(self, added_bytes);
     }
+}
+
+static inline void ar_policy_watch(struct ar_policy *self, struct ar_policy_free_watch *watch)
+{
+    self->watch = watch;
+    if (self->ops->watched)
+        self->ops->watched(self);
 }
 
 /* Callers use these functions. Only the loops of sim/replay (engine.c, exact.c) call hooks
@@ -457,9 +469,12 @@ AR_API enum ar_status ar_policy_broken(const struct ar_policy *self, const char 
 
 /* In the ops: the version, and all required hooks but `create`: NAME_destroy, NAME_alloc and so
  * on. */
-#define AR_POLICY_HOOKS(name)                                                                      \
+#define AR_POLICY_HOOKS(name) AR_POLICY_HOOKS_WITH(name, name##_alloc, name##_free)
+
+/* The same with other names of the two hooks that are called most. */
+#define AR_POLICY_HOOKS_WITH(name, alloc_hook, free_hook)                                          \
     .abi = AR_POLICY_ABI, .ops_bytes = sizeof(struct ar_policy_ops), .destroy = name##_destroy,    \
-    .alloc = name##_alloc, .free = name##_free, .stats = name##_stats, .walk = name##_walk,        \
+    .alloc = (alloc_hook), .free = (free_hook), .stats = name##_stats, .walk = name##_walk,        \
     .validate = name##_validate
 
 /* The entry point of a shared object: `const struct ar_policy_ops *allocrig_policy(void)`. */

@@ -390,30 +390,3 @@ const char *ar_span_index_fault(const struct ar_span_index *self, const struct a
     *count = check.count;
     return fault;
 }
-
-bool ar_class_lists_has(const struct ar_class_lists *self, const struct ar_span *at,
-                        unsigned class_index, uint32_t span)
-{
-    if (at[span].owner != class_index)
-        return false;
-    for (uint32_t s = self->heads[class_index]; s; s = at[s].right)
-        if (s == span)
-            return true;
-    return false;
-}
-
-const char *ar_class_lists_fault(const struct ar_class_lists *self, const struct ar_span *at,
-                                 uint64_t *count)
-{
-    *count = 0;
-    for (unsigned class_index = 0; class_index < AR_CLASSES; class_index++) {
-        uint32_t head = self->heads[class_index];
-        if ((self->bits[class_index / 64u] >> class_index % 64u & 1u) != (head != 0))
-            return "a bit and its list differ";
-        if (head && class_index / 64u >= self->words)
-            return "a class is above the highest one";
-        for (uint32_t s = head; s; s = at[s].right)
-            ++*count;
-    }
-    return NULL;
-}

@@ -42,12 +42,6 @@ struct ar_spans {
 AR_API bool ar_spans_reserve(struct ar_spans *self, struct ar_host *host, uint32_t wanted);
 AR_API void ar_spans_close(struct ar_spans *self, struct ar_host *host);
 
-/* Records that are neither spare nor record 0. */
-static inline uint32_t ar_spans_taken(const struct ar_spans *self)
-{
-    return self->count ? self->count - 1 - self->spare_count : 0;
-}
-
 static inline uint64_t ar_span_end(const struct ar_span *span)
 {
     return span->address + span->bytes;
@@ -330,103 +324,6 @@ static inline uint32_t ar_span_index_next(struct ar_span_index *self, struct ar_
     *rank = ar_span_index_rank(self, spans, *place.link) + 1;
     return *place.link;
 }
-
-/* Free spans in lists by size class, the span that was freed last first, and a bitmap that finds
- * the next class with a span in a few instructions. (A second level of bits cost more to keep than
- * it saved: the next span is mostly in the same word.) Policies of the kind "segregated fit" build
- * on them; what a class is, they say themselves. Higher classes hold larger spans.
- *
- * While a span is in a list, `right` is the next one there (0: none), `owner` the class, and `left`
- * the one before it; of the first one `left` means nothing. */
-
-#define AR_CLASSES     1312u
-#define AR_CLASS_WORDS 21u /* of 64 classes */
-
-struct ar_class_lists {
-    uint32_t heads[AR_CLASSES];    /* first: the address of one takes no addition */
-    uint64_t bits[AR_CLASS_WORDS]; /* bit b of word w: class 64 w + b has a span */
-    unsigned words;                /* that have bits */
-};
-
-/* Before the first span of a class: spans up to this class are pushed. */
-static inline void ar_class_lists_reach(struct ar_class_lists *self, unsigned class_index)
-{
-    if (self->words <= class_index / 64u)
-        self->words = class_index / 64u + 1;
-}
-
-/* The span is marked as unused by the caller. */
-static inline void ar_class_lists_push(struct ar_class_lists *self, struct ar_span *at,
-                                       unsigned class_index, uint32_t added)
-{
-    struct ar_span *span = &at[added];
-    uint32_t head = self->heads[class_index];
-    self->heads[class_index] = added;
-    span->right = head;
-    span->owner = class_index;
-    if (head)
-        at[head].left = added;
-    else
-        self->bits[class_index / 64u] |= UINT64_C(1) << class_index % 64u;
-}
-
-/* Removes the head of a list, which `right` follows. */
-static inline void ar_class_lists_pop(struct ar_class_lists *self, unsigned class_index,
-                                      uint32_t right)
-{
-    self->heads[class_index] = right;
-    if (!right)
-        self->bits[class_index / 64u] ^= UINT64_C(1) << class_index % 64u;
-}
-
-static inline void ar_class_lists_remove(struct ar_class_lists *self, struct ar_span *at,
-                                         uint32_t removed)
-{
-    const struct ar_span *span = &at[removed];
-    if (self->heads[span->owner] == removed) {
-        ar_class_lists_pop(self, span->owner, span->right);
-    } else {
-        at[span->left].right = span->right;
-        at[span->right].left = span->left; /* also in record 0 */
-    }
-}
-
-/* The first class from `class_index` on that has a span. False: none. */
-static inline bool ar_class_lists_find(const struct ar_class_lists *self, unsigned class_index,
-                                       unsigned *found)
-{
-    if (class_index >= AR_CLASSES)
-        return false;
-    unsigned word = class_index / 64u;
-    uint64_t bits = self->bits[word] & (~UINT64_C(0) << class_index % 64u);
-    while (!bits) {
-        if (++word >= self->words)
-            return false;
-        bits = self->bits[word];
-    }
-    *found = word * 64u + (unsigned)__builtin_ctzll(bits);
-    return true;
-}
-
-/* The highest class that has a span. False: there is none, or it is below `least`. */
-static inline bool ar_class_lists_highest(const struct ar_class_lists *self, unsigned least,
-                                          unsigned *found)
-{
-    unsigned word = self->words, end = least / 64u;
-    while (word > end && !self->bits[word - 1])
-        word--;
-    if (word <= end)
-        return false;
-    *found = word * 64u - 1 - (unsigned)__builtin_clzll(self->bits[word - 1]);
-    return true;
-}
-
-/* For validate: whether the span is in the list of `class_index`; and a check of the bitmap and all
- * lists, which counts the spans and returns what is wrong, or NULL. */
-AR_API bool ar_class_lists_has(const struct ar_class_lists *self, const struct ar_span *at,
-                               unsigned class_index, uint32_t span);
-AR_API const char *ar_class_lists_fault(const struct ar_class_lists *self, const struct ar_span *at,
-                                        uint64_t *count);
 
 AR_END_DECLS
 

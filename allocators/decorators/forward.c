@@ -11,7 +11,8 @@ static const struct ar_policy *inside(const struct ar_policy *base)
 struct ar_policy *forward_enter(struct ar_policy *base)
 {
     struct ar_policy *inner = ((struct forward *)base)->inner;
-    inner->watch = base->watch;
+    if (inner->watch != base->watch)
+        ar_policy_watch(inner, base->watch);
     return inner;
 }
 
@@ -198,6 +199,7 @@ void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
     self->ops.end_pool = inner->ops->end_pool ? forward_end_pool : NULL;
     self->ops.delete_pool = inner->ops->delete_pool ? forward_delete_pool : NULL;
     self->ops.change = inner->ops->change ? forward_change : NULL;
+    self->ops.watched = NULL; /* forward_enter tells the inner policy */
     self->inner = inner;
     self->host = host;
     self->own_bytes = own_bytes;

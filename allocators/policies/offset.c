@@ -16,7 +16,7 @@
  * follows from that of the region, so that 32 bits suffice; here too, if `unit` is not given. And a
  * block gets all of the size that it was rounded up to, so that it returns to the same bin: option
  * `round_up`. */
-#include "allocators/base/span.h"
+#include "allocators/base/parts.h"
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 
@@ -37,15 +37,13 @@ struct offset {
     struct ar_backing *backing;
     struct ar_host *host;
     struct region region;
-    struct ar_spans spans; /* of multiples of the unit */
-    struct ar_class_lists lists;
-    uint32_t first; /* the block at the start of the region */
-    unsigned unit_log2;
+    struct ar_parts blocks; /* of multiples of the unit */
+    uint32_t first;         /* the block at the start of the region */
+    uint8_t unit_log2;
     bool round_up, unit_given;
-    uint64_t below_unit;  /* a unit less one byte */
-    uint64_t most_blocks; /* used and free */
-    uint32_t kept;        /* spare records that most_blocks does not allow to be used */
-    uint64_t splits, failures;
+    uint64_t unit_mask;   /* the bits of an address or size above those within a unit */
+    uint32_t most_blocks; /* used and free */
+    uint64_t failures;
 };
 
 static const struct ar_option offset_options[] = {
@@ -64,54 +62,33 @@ static const struct ar_option offset_options[] = {
 /* ---- bins ------------------------------------------------------------------------------------ */
 
 /* The bin of a free block. */
-static inline unsigned bin_of(uint64_t units)
+static inline size_t bin_of(uint64_t units)
 {
     unsigned shift = (63u ^ (unsigned)__builtin_clzll(units | MANTISSA)) - MANTISSA_BITS;
-    return (shift << MANTISSA_BITS) + (unsigned)(units >> shift);
+    return ((size_t)shift << MANTISSA_BITS) + (units >> shift);
 }
 
-/* The lowest bin in which every block has at least `units`. */
-static inline unsigned bin_above(uint64_t units)
+/* The lowest bin in which every block can hold `bytes`. */
+static inline size_t bin_above(const struct offset *self, uint64_t bytes)
 {
-    unsigned bin = bin_of(units - 1) + 1;
+    size_t bin = bin_of((bytes - 1) >> self->unit_log2) + 1;
     if (bin >= AR_CLASSES) /* requests have less than 2^60 bytes */
         __builtin_unreachable();
     return bin;
 }
 
-/* The smallest size of a bin. */
-static inline uint64_t bin_bottom(unsigned bin)
+/* The smallest size of a bin, in units. */
+static inline uint64_t bin_bottom(size_t bin)
 {
-    unsigned exponent = bin >> MANTISSA_BITS;
+    size_t exponent = bin >> MANTISSA_BITS;
     uint64_t mantissa = bin & (MANTISSA - 1);
     return exponent ? (mantissa | MANTISSA) << (exponent - 1) : mantissa;
 }
 
-/* For one block more, within rule 4. */
-static inline bool has_record(const struct offset *self)
-{
-    return self->spans.spare_count > self->kept;
-}
-
 /* A block that is in no bin becomes free. */
-AR_INLINE void add_free(struct offset *self, uint32_t block, const bool watched)
+AR_INLINE void add_free(struct offset *self, size_t block, uint64_t bytes)
 {
-    uint64_t bytes = self->spans.at[block].bytes;
-    ar_class_lists_push(&self->lists, self->spans.at, bin_of(bytes >> self->unit_log2), block);
-    if (watched)
-        ar_policy_free_added(&self->base, bytes);
-}
-
-static inline uint64_t units_of(const struct offset *self, uint64_t bytes)
-{
-    return (bytes + self->below_unit) >> self->unit_log2;
-}
-
-static inline uint64_t granted_bytes(const struct offset *self, uint64_t units)
-{
-    if (__builtin_expect(self->round_up, 0))
-        units = bin_bottom(bin_above(units));
-    return units << self->unit_log2;
+    ar_parts_push(&self->blocks, block, bin_of(bytes >> self->unit_log2));
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -120,139 +97,139 @@ static void choose_unit(struct offset *self, uint64_t region_bytes)
 {
     while (!self->unit_given && region_bytes >> self->unit_log2 > MOST_UNITS)
         self->unit_log2++;
-    self->below_unit = (UINT64_C(1) << self->unit_log2) - 1;
+    self->unit_mask = ~UINT64_C(0) << self->unit_log2;
 }
 
 /* The region, as one free block. */
 static enum ar_status open_region(struct offset *self, uint64_t least_bytes)
 {
-    AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 2));
+    AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 1, self->most_blocks));
     if (self->unit_given && self->region.most_bytes >> self->unit_log2 > UINT32_MAX)
         self->region.most_bytes = (uint64_t)UINT32_MAX << self->unit_log2;
     AR_TRY(region_obtain(&self->region, &self->base, self->backing, UINT64_C(1) << self->unit_log2,
                          least_bytes));
     choose_unit(self, self->region.bytes);
+    uint64_t bytes = self->region.bytes & self->unit_mask;
     self->first =
-        ar_spans_new(&self->spans, self->region.address,
-                     ar_size_round_down(self->region.bytes, UINT64_C(1) << self->unit_log2));
-    self->base.totals.overhead_bytes += self->region.bytes - self->spans.at[self->first].bytes;
-    ar_class_lists_reach(&self->lists, bin_of(self->region.bytes >> self->unit_log2));
-    self->base.totals.releasable_bytes = self->spans.at[self->first].bytes;
-    add_free(self, self->first, true);
+        ar_parts_new(&self->blocks, self->region.address, bytes, bin_of(bytes >> self->unit_log2));
+    self->base.totals.overhead_bytes += self->region.bytes - bytes;
+    self->base.totals.releasable_bytes = bytes;
+    add_free(self, self->first, bytes);
+    ar_policy_free_added(&self->base, bytes);
     return AR_OK;
 }
 
-static enum ar_status offset_alloc(struct ar_policy *base, const struct ar_policy_request *request,
-                                   struct ar_policy_block *out);
-
 /* For a request that the bins cannot serve: records are missing, or the region. */
 static __attribute__((noinline)) enum ar_status alloc_rare(struct offset *self,
-                                                           const struct ar_policy_request *request,
                                                            struct ar_policy_block *out)
 {
+    struct ar_policy_request request = {.bytes = out->requested_bytes};
     unsigned bin;
-    AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 1));
-    enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request->bytes);
-    uint64_t records = self->spans.count - 1;
-    self->kept = records > self->most_blocks ? (uint32_t)(records - self->most_blocks) : 0;
-    if (status == AR_OK && has_record(self) &&
-        ar_class_lists_find(&self->lists, bin_above(units_of(self, request->bytes)), &bin))
-        return offset_alloc(&self->base, request, out);
+    enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request.bytes);
+    if (status == AR_OK && ar_parts_count(&self->blocks) < self->most_blocks) {
+        AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 1, self->most_blocks));
+        if (ar_parts_find(&self->blocks, bin_above(self, request.bytes), &bin))
+            return self->base.ops->alloc(&self->base, &request, out);
+    }
     self->failures += status == AR_OK || status == AR_NO_MEMORY;
     return status == AR_OK ? AR_NO_MEMORY : status;
 }
 
-/* The usual path makes no calls, and there is a copy of it without a watch of free blocks: few
- * registers are saved. */
-AR_INLINE enum ar_status serve(struct offset *self, const struct ar_policy_request *request,
-                               struct ar_policy_block *out, const bool watched)
+/* A function of its own, which needs no registers of the caller. */
+AR_INLINE enum ar_status free_rest(struct offset *self, size_t block, uint64_t bytes,
+                                   uint64_t rest_bytes)
 {
-    uint64_t units = units_of(self, request->bytes);
-    unsigned bin;
-    if (!has_record(self) || !ar_class_lists_find(&self->lists, bin_above(units), &bin))
-        return alloc_rare(self, request, out);
-    uint64_t bytes = granted_bytes(self, units);
-    struct ar_span *at = self->spans.at;
-    uint32_t block = self->lists.heads[bin];
-    struct ar_span *span = &at[block];
-    uint32_t right = span->right;
-    uint64_t rest_bytes = span->bytes - bytes;
-    span->used = 1;
-    span->requested_bytes = request->bytes;
-    ar_policy_grant(&self->base, out, span->address, bytes, block);
-    self->base.totals.releasable_bytes = 0;
-    ar_class_lists_pop(&self->lists, bin, right);
-    if (watched)
-        ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
-    if (rest_bytes) {
-        uint32_t rest = ar_spans_cut(&self->spans, block, bytes, 0);
-        ar_class_lists_push(&self->lists, at, bin_of(rest_bytes >> self->unit_log2), rest);
-        self->splits++;
-    }
+    add_free(self, ar_parts_cut(&self->blocks, block, bytes, rest_bytes, 0), rest_bytes);
     return AR_OK;
 }
 
-static __attribute__((noinline)) enum ar_status
-serve_watched(struct offset *self, const struct ar_policy_request *request,
-              struct ar_policy_block *out)
+/* The usual path has no cases, so few registers are saved: `plain` is without a watch of free
+ * blocks and without `round_up`. */
+AR_INLINE enum ar_status serve(struct offset *self, struct ar_policy_block *out, const bool plain)
 {
-    return serve(self, request, out, true);
-}
-
-static enum ar_status offset_alloc(struct ar_policy *base, const struct ar_policy_request *request,
-                                   struct ar_policy_block *out)
-{
-    struct offset *self = (struct offset *)base;
-    return base->watch ? serve_watched(self, request, out) : serve(self, request, out, false);
+    struct ar_parts *blocks = &self->blocks;
+    uint64_t bytes = out->requested_bytes;
+    unsigned found;
+    if (!blocks->spare || !ar_parts_find(blocks, bin_above(self, bytes), &found))
+        return alloc_rare(self, out);
+    if (!plain && self->round_up)
+        bytes = bin_bottom(bin_above(self, bytes)) << self->unit_log2;
+    bytes = -(-bytes & self->unit_mask); /* rounded up to units */
+    size_t bin = ar_part_number(found), block = ar_part_number(blocks->heads[bin]);
+    struct ar_part *part = &AR_PART(blocks->at, block);
+    uint64_t rest_bytes = part->bytes - bytes;
+    ar_policy_grant(&self->base, out, part->address, bytes, block);
+    self->base.totals.releasable_bytes = 0;
+    ar_parts_pop(blocks, block, bin);
+    part->class_index = AR_PART_USED;
+    part->requested_bytes = out->requested_bytes;
+    if (!plain)
+        ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
+    return rest_bytes ? free_rest(self, block, bytes, rest_bytes) : AR_OK;
 }
 
 /* Takes a free neighbour out of its bin, to be joined. */
-AR_INLINE uint64_t take_neighbour(struct offset *self, struct ar_span *at, uint32_t neighbour,
-                                  const bool watched)
+AR_INLINE uint64_t take_neighbour(struct offset *self, size_t neighbour, size_t class,
+                                  const bool plain)
 {
-    if (watched)
-        ar_policy_free_removed(&self->base, at[neighbour].bytes);
-    ar_class_lists_remove(&self->lists, at, neighbour);
-    return at[neighbour].bytes;
+    if (!plain)
+        ar_policy_free_removed(&self->base, AR_PART(self->blocks.at, neighbour).bytes);
+    ar_parts_remove(&self->blocks, neighbour, class);
+    return AR_PART(self->blocks.at, neighbour).bytes;
 }
 
-AR_INLINE enum ar_status take_back(struct offset *self, uint32_t block, const bool watched)
+AR_INLINE enum ar_status take_back(struct offset *self, size_t block, const bool plain)
 {
-    struct ar_span *at = self->spans.at;
-    uint64_t bytes = at[block].bytes;
-    ar_policy_ungrant(&self->base, at[block].requested_bytes, bytes);
+    struct ar_part *at = self->blocks.at;
+    uint64_t bytes = AR_PART(at, block).bytes;
+    ar_policy_ungrant(&self->base, AR_PART(at, block).requested_bytes, bytes);
     if (__builtin_expect(!self->base.totals.live_blocks, 0)) /* all will be one free block */
-        self->base.totals.releasable_bytes = ar_policy_free_bytes(&self->base.totals);
-    uint32_t next = at[block].next;
-    if (!at[next].used) { /* record 0 counts as used */
-        bytes += take_neighbour(self, at, next, watched);
-        (void)ar_spans_join(&self->spans, block, next);
+        self->base.totals.releasable_bytes = self->region.bytes & self->unit_mask;
+    size_t next = ar_part_number(AR_PART(at, block).next);
+    size_t class = ar_part_number(AR_PART(at, next).class_index);
+    if (class != AR_PART_USED) {
+        bytes += take_neighbour(self, next, class, plain);
+        ar_parts_join(&self->blocks, block, next);
     }
-    uint32_t previous = at[block].previous;
-    if (!at[previous].used) {
-        bytes += take_neighbour(self, at, previous, watched);
-        (void)ar_spans_join(&self->spans, previous, block);
+    size_t previous = ar_part_number(AR_PART(at, block).previous);
+    class = ar_part_number(AR_PART(at, previous).class_index);
+    if (class != AR_PART_USED) {
+        bytes += take_neighbour(self, previous, class, plain);
+        ar_parts_join(&self->blocks, previous, block);
         block = previous;
     }
-    at[block].used = 0;
-    at[block].bytes = bytes;
-    add_free(self, block, watched);
+    block = ar_part_number(block);
+    AR_PART(at, block).bytes = bytes;
+    add_free(self, block, bytes);
+    if (!plain)
+        ar_policy_free_added(&self->base, bytes);
     return AR_OK;
 }
 
-static __attribute__((noinline)) enum ar_status take_back_watched(struct offset *self,
-                                                                  uint32_t block)
+static enum ar_status offset_alloc(struct ar_policy *base,
+                                   const struct ar_policy_request *request AR_UNUSED,
+                                   struct ar_policy_block *out)
 {
-    return take_back(self, block, true);
+    return serve((struct offset *)base, out, true);
 }
 
 static enum ar_status offset_free(struct ar_policy *base, const struct ar_policy_block *given,
-                                  uint32_t stream)
+                                  uint32_t stream AR_UNUSED)
 {
-    struct offset *self = (struct offset *)base;
-    uint32_t block = (uint32_t)given->cookie;
-    (void)stream;
-    return base->watch ? take_back_watched(self, block) : take_back(self, block, false);
+    return take_back((struct offset *)base, given->cookie, true);
+}
+
+static enum ar_status general_alloc(struct ar_policy *base,
+                                    const struct ar_policy_request *request AR_UNUSED,
+                                    struct ar_policy_block *out)
+{
+    return serve((struct offset *)base, out, false);
+}
+
+static enum ar_status general_free(struct ar_policy *base, const struct ar_policy_block *given,
+                                   uint32_t stream AR_UNUSED)
+{
+    return take_back((struct offset *)base, given->cookie, false);
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
@@ -261,9 +238,8 @@ static void offset_stats(const struct ar_policy *base, struct ar_policy_stats *o
 {
     const struct offset *self = (const struct offset *)base;
     *out = (struct ar_policy_stats){.totals = base->totals};
-    out->count.splits = self->splits;
-    if (self->region.bytes) /* each split makes a block, and each merge takes one away */
-        out->count.merges = self->splits + 1 - ar_spans_taken(&self->spans);
+    out->count.splits = self->blocks.splits;
+    out->count.merges = self->blocks.merges;
     out->count.segments_made = self->region.bytes != 0;
     out->count.failures = self->failures;
 }
@@ -272,8 +248,8 @@ static void offset_room(const struct ar_policy *base, struct ar_policy_room *out
 {
     const struct offset *self = (const struct offset *)base;
     unsigned bin;
-    bool any = ar_spans_taken(&self->spans) < self->most_blocks &&
-               ar_class_lists_highest(&self->lists, 0, &bin);
+    bool any = ar_parts_count(&self->blocks) < self->most_blocks &&
+               ar_parts_highest(&self->blocks, 0, &bin);
     ar_policy_room_fill(out, any ? bin_bottom(bin) << self->unit_log2 : 0, 0, 0);
 }
 
@@ -281,16 +257,16 @@ static void offset_walk(const struct ar_policy *base, ar_policy_visit *visit, vo
 {
     const struct offset *self = (const struct offset *)base;
     uint64_t end = self->region.address;
-    for (uint32_t b = self->first; b; b = self->spans.at[b].next) {
-        const struct ar_span *span = &self->spans.at[b];
+    for (uint32_t b = self->first; b; b = AR_PART(self->blocks.at, b).next) {
+        const struct ar_part *part = &AR_PART(self->blocks.at, b);
         const struct ar_policy_range range = {
-            .address = span->address,
-            .bytes = span->bytes,
-            .requested_bytes = span->used ? span->requested_bytes : 0,
+            .address = part->address,
+            .bytes = part->bytes,
+            .requested_bytes = ar_part_is_used(part) ? part->requested_bytes : 0,
             .segment_address = self->region.address,
-            .state = span->used ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
+            .state = ar_part_is_used(part) ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
         };
-        end = span->address + span->bytes;
+        end = part->address + part->bytes;
         if (!visit(argument, &range))
             return;
     }
@@ -305,37 +281,37 @@ static void offset_walk(const struct ar_policy *base, ar_policy_visit *visit, vo
 
 static const char *block_fault(const struct offset *self, uint32_t block, uint64_t address)
 {
-    const struct ar_span *at = self->spans.at;
-    const struct ar_span *span = &at[block];
-    uint64_t units = span->bytes >> self->unit_log2;
-    if (span->address != address || !units || units << self->unit_log2 != span->bytes)
+    const struct ar_part *at = self->blocks.at;
+    const struct ar_part *part = &AR_PART(at, block);
+    uint64_t units = part->bytes >> self->unit_log2;
+    if (part->address != address || !units || units << self->unit_log2 != part->bytes)
         return "a block has a wrong size or does not follow the one before it";
-    if (span->next && at[span->next].previous != block)
+    if (part->next && AR_PART(at, part->next).previous != block)
         return "the links of two neighbours differ";
-    if (span->used)
+    if (ar_part_is_used(part))
         return NULL;
-    if (span->next && !at[span->next].used)
+    if (part->next && !ar_part_is_used(&AR_PART(at, part->next)))
         return "two free blocks are not merged";
-    return ar_class_lists_has(&self->lists, at, bin_of(units), block) ? NULL
-                                                                      : "a free block is in no bin";
+    return ar_parts_has(&self->blocks, bin_of(units), block) ? NULL : "a free block is in no bin";
 }
 
 static enum ar_status offset_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct offset *self = (const struct offset *)base;
     uint64_t address = self->region.address, releasable_bytes = 0, blocks = 0, free_blocks = 0;
-    for (uint32_t b = self->first; b; b = self->spans.at[b].next, blocks++) {
-        const struct ar_span *span = &self->spans.at[b];
+    for (uint32_t b = self->first; b; b = AR_PART(self->blocks.at, b).next, blocks++) {
+        const struct ar_part *part = &AR_PART(self->blocks.at, b);
         const char *fault = block_fault(self, b, address);
         if (fault)
             return ar_policy_broken(base, fault, address, error);
-        address += span->bytes;
-        free_blocks += !span->used;
-        releasable_bytes += !span->used && !(span->previous | span->next) ? span->bytes : 0;
+        address += part->bytes;
+        free_blocks += !ar_part_is_used(part);
+        releasable_bytes +=
+            !ar_part_is_used(part) && !(part->previous | part->next) ? part->bytes : 0;
     }
     uint64_t listed;
-    const char *fault = ar_class_lists_fault(&self->lists, self->spans.at, &listed);
-    if (!fault && (listed != free_blocks || blocks != ar_spans_taken(&self->spans)))
+    const char *fault = ar_parts_fault(&self->blocks, &listed);
+    if (!fault && (listed != free_blocks || blocks != ar_parts_count(&self->blocks)))
         fault = "the bins or the number of blocks differ from the blocks of the region";
     if (!fault &&
         address + base->totals.overhead_bytes != self->region.address + self->region.bytes)
@@ -349,14 +325,43 @@ static void offset_destroy(struct ar_policy *base)
 {
     struct offset *self = (struct offset *)base;
     region_close(&self->region, self->backing);
-    ar_spans_close(&self->spans, self->host);
+    ar_parts_close(&self->blocks, self->host);
     ar_host_free(self->host, self, sizeof *self);
+}
+
+static void offset_watched(struct ar_policy *base);
+static enum ar_status offset_create(const struct ar_policy_context *context, const void *given,
+                                    struct ar_policy **out, struct ar_error *error);
+
+#define OFFSET_OPS                                                                                 \
+    .summary = "OffsetAllocator: one region, bins of a small float, constant time",                \
+    .reference = "sebbbi/OffsetAllocator at 3610a73 (2023); Mooncake's with round_up=true",        \
+    .capabilities = AR_POLICY_WATCHES_FREE, .options = offset_options,                             \
+    .values_bytes = sizeof(struct offset_values), .create = offset_create, .room = offset_room,    \
+    .watched = offset_watched
+
+const struct ar_policy_ops offset_policy = {
+    .name = "offset",
+    AR_POLICY_HOOKS(offset),
+    OFFSET_OPS,
+};
+
+static const struct ar_policy_ops general_ops = {
+    .name = "offset",
+    AR_POLICY_HOOKS_WITH(offset, general_alloc, general_free),
+    OFFSET_OPS,
+};
+
+/* Which copy of `serve` and `take_back` is used. */
+static void offset_watched(struct ar_policy *base)
+{
+    const struct offset *self = (const struct offset *)base;
+    base->ops = base->watch || self->round_up ? &general_ops : &offset_policy;
 }
 
 static enum ar_status offset_create(const struct ar_policy_context *context, const void *given,
                                     struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct ar_policy_ops offset_policy;
     const struct offset_values *values = given;
     uint64_t unit = values->unit_bytes;
     if (!unit)
@@ -364,28 +369,17 @@ static enum ar_status offset_create(const struct ar_policy_context *context, con
     if (!ar_size_is_power_of_two(unit))
         return ar_invalid(error, "policy offset: unit is not a power of two; write one, such as "
                                  "256, or 0 for the default");
-    struct offset *self = ar_policy_new(context, &offset_policy, sizeof *self, error);
+    struct offset *self = ar_policy_new(context, &general_ops, sizeof *self, error);
     AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
     region_open(&self->region, &values->region, &values->common);
-    self->unit_log2 = (unsigned)__builtin_ctzll(unit);
-    self->below_unit = unit - 1;
+    self->unit_log2 = (uint8_t)__builtin_ctzll(unit);
+    self->unit_mask = ~(unit - 1);
     self->unit_given = values->unit_bytes != 0;
     self->round_up = values->round_up;
-    self->most_blocks = values->most_blocks - 1;
+    self->most_blocks = (uint32_t)(values->most_blocks - 1);
+    offset_watched(&self->base);
     *out = &self->base;
     return AR_OK;
 }
-
-const struct ar_policy_ops offset_policy = {
-    .name = "offset",
-    .summary = "OffsetAllocator: one region, bins of a small float, constant time",
-    .reference = "sebbbi/OffsetAllocator at 3610a73 (2023); Mooncake's with round_up=true",
-    .capabilities = AR_POLICY_WATCHES_FREE,
-    .options = offset_options,
-    .values_bytes = sizeof(struct offset_values),
-    .create = offset_create,
-    AR_POLICY_HOOKS(offset),
-    .room = offset_room,
-};

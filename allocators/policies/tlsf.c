@@ -15,7 +15,7 @@
  *    bytes.
  *
  * All operations take constant time. The waste of good fit is below 1/32 of a block. */
-#include "allocators/base/span.h"
+#include "allocators/base/parts.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"
 
@@ -45,11 +45,10 @@ struct tlsf {
     struct ar_backing *backing;
     struct ar_host *host;
     uint64_t limit_bytes, pool_bytes;
-    struct ar_spans spans; /* left, right: the list of the class; owner: the class */
-    struct ar_class_lists lists;
+    struct ar_parts blocks;
     struct tlsf_pool *pools; /* by address */
     uint32_t pool_count, pool_room;
-    uint64_t splits, failures;
+    uint64_t failures;
 };
 
 static const struct ar_option tlsf_options[] = {
@@ -66,65 +65,55 @@ static inline unsigned log_of(uint64_t bytes)
 }
 
 /* The class of a block. */
-static inline unsigned class_of(uint64_t bytes)
+static inline size_t class_of(uint64_t bytes)
 {
     unsigned log = log_of(bytes);
-    return ((log - SMALL_LOG2) << SECOND_LOG2) + (unsigned)(bytes >> (log - SECOND_LOG2));
+    return ((size_t)(log - SMALL_LOG2) << SECOND_LOG2) + (bytes >> (log - SECOND_LOG2));
 }
 
 /* The first class in which every block is large enough. */
-static inline unsigned class_above(uint64_t bytes)
+static inline size_t class_above(uint64_t bytes)
 {
     unsigned log = log_of(bytes);
-    return ((log - SMALL_LOG2) << SECOND_LOG2) + (unsigned)((bytes - 1) >> (log - SECOND_LOG2)) + 1;
+    return ((size_t)(log - SMALL_LOG2) << SECOND_LOG2) + ((bytes - 1) >> (log - SECOND_LOG2)) + 1;
 }
 
 /* The smallest size of a class. */
-static uint64_t class_bottom(unsigned class)
+static uint64_t class_bottom(size_t class)
 {
-    unsigned first = class / SECOND_COUNT;
+    size_t first = class / SECOND_COUNT;
     uint64_t second = class % SECOND_COUNT;
     return first ? (SECOND_COUNT + second) << (first + SMALL_LOG2 - 1 - SECOND_LOG2)
                  : second << (SMALL_LOG2 - SECOND_LOG2);
 }
 
 /* Whether a block fills its pool. If it is free, its bytes are releasable. */
-static inline bool fills_pool(const struct ar_span *span)
+static inline bool fills_pool(const struct ar_part *part)
 {
-    return !(span->previous | span->next);
+    return !(part->previous | part->next);
 }
 
 /* A block that is in no list becomes free. */
-AR_INLINE void add_free(struct tlsf *self, uint32_t block, const bool watched)
+AR_INLINE void add_free(struct tlsf *self, size_t block, uint64_t bytes, const bool plain)
 {
-    const struct ar_span *span = &self->spans.at[block];
-    ar_class_lists_push(&self->lists, self->spans.at, class_of(span->bytes), block);
-    if (__builtin_expect(fills_pool(span), 0))
-        self->base.totals.releasable_bytes += span->bytes;
-    if (watched)
-        ar_policy_free_added(&self->base, span->bytes);
+    ar_parts_push(&self->blocks, block, class_of(bytes));
+    if (__builtin_expect(fills_pool(&AR_PART(self->blocks.at, block)), 0))
+        self->base.totals.releasable_bytes += bytes;
+    if (!plain)
+        ar_policy_free_added(&self->base, bytes);
 }
 
 /* Cuts `block` after `bytes`. What follows, less a header, is the new block. */
-static inline uint32_t cut(struct tlsf *self, uint32_t block, uint64_t bytes)
+AR_INLINE size_t cut(struct tlsf *self, size_t block, uint64_t bytes, uint64_t rest_bytes)
 {
     self->base.totals.overhead_bytes += HEADER_BYTES;
-    self->splits++;
-    return ar_spans_cut(&self->spans, block, bytes, HEADER_BYTES);
-}
-
-/* `right`, which is in no list, becomes part of `left`, its neighbour. */
-static inline void absorb(struct tlsf *self, uint32_t left, uint32_t right)
-{
-    self->spans.at[left].bytes += self->spans.at[right].bytes + HEADER_BYTES;
-    (void)ar_spans_join(&self->spans, left, right);
-    self->base.totals.overhead_bytes -= HEADER_BYTES;
+    return ar_parts_cut(&self->blocks, block, bytes, rest_bytes, HEADER_BYTES);
 }
 
 /* A new pool with one free block for at least `bytes`. */
 static enum ar_status add_pool(struct tlsf *self, uint64_t bytes)
 {
-    unsigned class = class_above(bytes);
+    size_t class = class_above(bytes);
     uint64_t least = class_bottom(class) + POOL_HEADER_BYTES;
     uint64_t wanted = least > self->pool_bytes ? least : self->pool_bytes;
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
@@ -147,15 +136,15 @@ static enum ar_status add_pool(struct tlsf *self, uint64_t bytes)
     if (status != AR_OK)
         return status == AR_REFUSED ? AR_NO_MEMORY : status;
     uint64_t bytes_inside = ar_size_round_down(wanted - POOL_HEADER_BYTES, ALIGN_BYTES);
-    uint32_t block = ar_spans_new(&self->spans, address + HEADER_BYTES, bytes_inside);
+    uint32_t block =
+        ar_parts_new(&self->blocks, address + HEADER_BYTES, bytes_inside, class_of(bytes_inside));
     size_t place = ar_array_from(self->pools, self->pool_count, sizeof *self->pools,
                                  offsetof(struct tlsf_pool, address), address);
     AR_ARRAY_INSERT(self->pools, self->pool_count, place,
                     (struct tlsf_pool){.address = address, .bytes = wanted, .first = block});
     self->base.totals.reserved_bytes += wanted;
     self->base.totals.overhead_bytes += wanted - bytes_inside;
-    ar_class_lists_reach(&self->lists, class_of(bytes_inside));
-    add_free(self, block, true);
+    add_free(self, block, bytes_inside, false);
     return AR_OK;
 }
 
@@ -173,16 +162,16 @@ static uint64_t leading_gap(uint64_t address, uint64_t alignment)
 }
 
 /* Removes the head of a class and marks it used. */
-AR_INLINE uint32_t take_head(struct tlsf *self, unsigned class, const bool watched)
+AR_INLINE size_t take_head(struct tlsf *self, unsigned class, const bool plain)
 {
-    uint32_t block = self->lists.heads[class];
-    struct ar_span *span = &self->spans.at[block];
-    ar_class_lists_pop(&self->lists, class, span->right);
-    if (__builtin_expect(fills_pool(span), 0))
-        self->base.totals.releasable_bytes -= span->bytes;
-    if (watched)
-        ar_policy_free_removed(&self->base, span->bytes);
-    span->used = 1;
+    size_t block = ar_part_number(self->blocks.heads[class]);
+    struct ar_part *part = &AR_PART(self->blocks.at, block);
+    ar_parts_pop(&self->blocks, block, class);
+    if (__builtin_expect(fills_pool(part), 0))
+        self->base.totals.releasable_bytes -= part->bytes;
+    if (!plain)
+        ar_policy_free_removed(&self->base, part->bytes);
+    part->class_index = AR_PART_USED;
     return block;
 }
 
@@ -195,52 +184,49 @@ static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t ali
     uint64_t wanted = bytes;
     if (alignment > ALIGN_BYTES)
         wanted = ar_size_round_up(bytes + alignment + LEAST_BLOCK_BYTES, alignment);
-    if (!ar_class_lists_find(&self->lists, class_above(wanted), class)) {
+    if (!ar_parts_find(&self->blocks, class_above(wanted), class)) {
         enum ar_status status = add_pool(self, wanted);
         if (status != AR_OK) {
             self->failures += status == AR_NO_MEMORY;
             return status;
         }
-        (void)ar_class_lists_find(&self->lists, class_above(wanted), class);
+        (void)ar_parts_find(&self->blocks, class_above(wanted), class);
     }
     if (alignment <= ALIGN_BYTES)
         return AR_OK;
-    uint32_t block = self->lists.heads[*class];
-    uint64_t gap = leading_gap(self->spans.at[block].address, alignment);
+    size_t block = self->blocks.heads[*class];
+    struct ar_part *part = &AR_PART(self->blocks.at, block);
+    uint64_t gap = leading_gap(part->address, alignment);
     if (gap) {
-        take_head(self, *class, true);
-        uint32_t aligned = cut(self, block, gap - HEADER_BYTES);
-        self->spans.at[block].used = 0;
-        add_free(self, block, true);
-        add_free(self, aligned, true);
-        *class = class_of(self->spans.at[aligned].bytes);
+        uint64_t rest_bytes = part->bytes - gap;
+        take_head(self, *class, false);
+        size_t aligned = cut(self, block, gap - HEADER_BYTES, rest_bytes);
+        add_free(self, block, gap - HEADER_BYTES, false);
+        add_free(self, aligned, rest_bytes, false);
+        *class = (unsigned)class_of(rest_bytes);
     }
     return AR_OK;
 }
 
-/* Serves a request from the head of `class`. The usual path makes no calls, and there is a copy of
- * it without a watch of free blocks, so few registers are saved. */
+/* Serves a request from the head of `class`. There is a copy of it without a watch of free blocks,
+ * `plain`, so that few registers are saved. */
 AR_INLINE enum ar_status take(struct tlsf *self, unsigned class, uint64_t bytes,
-                              struct ar_policy_block *out, const bool watched)
+                              struct ar_policy_block *out, const bool plain)
 {
-    uint32_t block = take_head(self, class, watched);
-    struct ar_span *span = &self->spans.at[block];
-    span->requested_bytes = out->requested_bytes;
-    if (span->bytes >= bytes + LEAST_BLOCK_BYTES) {
-        uint64_t rest_bytes = span->bytes - bytes - HEADER_BYTES;
-        uint32_t rest = cut(self, block, bytes);
-        ar_class_lists_push(&self->lists, self->spans.at, class_of(rest_bytes), rest);
-        if (watched)
+    size_t block = take_head(self, class, plain);
+    struct ar_part *part = &AR_PART(self->blocks.at, block);
+    uint64_t block_bytes = part->bytes;
+    part->requested_bytes = out->requested_bytes;
+    if (block_bytes >= bytes + LEAST_BLOCK_BYTES) {
+        uint64_t rest_bytes = block_bytes - bytes - HEADER_BYTES;
+        size_t rest = cut(self, block, bytes, rest_bytes);
+        ar_parts_push(&self->blocks, rest, class_of(rest_bytes));
+        if (!plain)
             ar_policy_free_added(&self->base, rest_bytes);
+        block_bytes = bytes;
     }
-    ar_policy_grant(&self->base, out, span->address, span->bytes, block);
+    ar_policy_grant(&self->base, out, part->address, block_bytes, block);
     return AR_OK;
-}
-
-static __attribute__((noinline)) enum ar_status
-take_watched(struct tlsf *self, unsigned class, uint64_t bytes, struct ar_policy_block *out)
-{
-    return take(self, class, bytes, out, true);
 }
 
 /* For a request that the lists alone cannot serve. */
@@ -250,68 +236,89 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct tlsf *self,
                                                            struct ar_policy_block *out)
 {
     unsigned class = 0;
-    AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 4));
+    AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 4, UINT32_MAX));
     enum ar_status status = find_again(self, bytes, request->alignment, &class);
-    return status == AR_OK ? take_watched(self, class, bytes, out) : status;
+    return status == AR_OK ? take(self, class, bytes, out, false) : status;
+}
+
+AR_INLINE enum ar_status serve(struct tlsf *self, const struct ar_policy_request *request,
+                               struct ar_policy_block *out, const bool plain)
+{
+    uint64_t bytes = ar_size_round_up(request->bytes, ALIGN_BYTES);
+    unsigned class;
+    if (bytes < LEAST_BYTES)
+        bytes = LEAST_BYTES;
+    if (!self->blocks.spare || request->alignment > ALIGN_BYTES ||
+        !ar_parts_find(&self->blocks, class_above(bytes), &class))
+        return alloc_rare(self, request, bytes, out);
+    return take(self, class, bytes, out, plain);
+}
+
+/* Takes a free neighbour out of its list, to be joined. Returns its bytes and those of the header
+ * between the two. */
+AR_INLINE uint64_t take_neighbour(struct tlsf *self, size_t neighbour, size_t class,
+                                  const bool plain)
+{
+    if (!plain)
+        ar_policy_free_removed(&self->base, AR_PART(self->blocks.at, neighbour).bytes);
+    ar_parts_remove(&self->blocks, neighbour, class);
+    self->base.totals.overhead_bytes -= HEADER_BYTES;
+    return AR_PART(self->blocks.at, neighbour).bytes + HEADER_BYTES;
+}
+
+AR_INLINE enum ar_status take_back(struct tlsf *self, size_t block, const bool plain)
+{
+    struct ar_part *at = self->blocks.at;
+    uint64_t bytes = AR_PART(at, block).bytes;
+    ar_policy_ungrant(&self->base, AR_PART(at, block).requested_bytes, bytes);
+    size_t next = ar_part_number(AR_PART(at, block).next);
+    size_t class = ar_part_number(AR_PART(at, next).class_index);
+    if (class != AR_PART_USED) {
+        bytes += take_neighbour(self, next, class, plain);
+        ar_parts_join(&self->blocks, block, next);
+    }
+    size_t previous = ar_part_number(AR_PART(at, block).previous);
+    class = ar_part_number(AR_PART(at, previous).class_index);
+    if (class != AR_PART_USED) {
+        bytes += take_neighbour(self, previous, class, plain);
+        ar_parts_join(&self->blocks, previous, block);
+        block = previous;
+    }
+    block = ar_part_number(block);
+    AR_PART(at, block).bytes = bytes;
+    add_free(self, block, bytes, plain);
+    return AR_OK;
 }
 
 static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                  struct ar_policy_block *out)
 {
-    struct tlsf *self = (struct tlsf *)base;
-    uint64_t bytes = ar_size_round_up(request->bytes, ALIGN_BYTES);
-    unsigned class;
-    if (bytes < LEAST_BYTES)
-        bytes = LEAST_BYTES;
-    if (self->spans.spare_count < 4 || request->alignment > ALIGN_BYTES ||
-        !ar_class_lists_find(&self->lists, class_above(bytes), &class))
-        return alloc_rare(self, request, bytes, out);
-    return base->watch ? take_watched(self, class, bytes, out)
-                       : take(self, class, bytes, out, false);
-}
-
-AR_INLINE enum ar_status take_back(struct tlsf *self, uint32_t block, const bool watched)
-{
-    struct ar_span *at = self->spans.at;
-    ar_policy_ungrant(&self->base, at[block].requested_bytes, at[block].bytes);
-    uint32_t next = at[block].next;
-    if (!at[next].used) { /* record 0 counts as used */
-        if (watched)
-            ar_policy_free_removed(&self->base, at[next].bytes);
-        ar_class_lists_remove(&self->lists, at, next);
-        absorb(self, block, next);
-    }
-    uint32_t previous = at[block].previous;
-    if (!at[previous].used) {
-        if (watched)
-            ar_policy_free_removed(&self->base, at[previous].bytes);
-        ar_class_lists_remove(&self->lists, at, previous);
-        absorb(self, previous, block);
-        block = previous;
-    }
-    at[block].used = 0;
-    add_free(self, block, watched);
-    return AR_OK;
-}
-
-static __attribute__((noinline)) enum ar_status take_back_watched(struct tlsf *self, uint32_t block)
-{
-    return take_back(self, block, true);
+    return serve((struct tlsf *)base, request, out, true);
 }
 
 static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_block *given,
                                 uint32_t stream AR_UNUSED)
 {
-    struct tlsf *self = (struct tlsf *)base;
-    uint32_t block = (uint32_t)given->cookie;
-    return base->watch ? take_back_watched(self, block) : take_back(self, block, false);
+    return take_back((struct tlsf *)base, given->cookie, true);
+}
+
+static enum ar_status watched_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                    struct ar_policy_block *out)
+{
+    return serve((struct tlsf *)base, request, out, false);
+}
+
+static enum ar_status watched_free(struct ar_policy *base, const struct ar_policy_block *given,
+                                   uint32_t stream AR_UNUSED)
+{
+    return take_back((struct tlsf *)base, given->cookie, false);
 }
 
 /* The largest request that good fit can serve: the smallest size of the highest class. */
 static void tlsf_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     unsigned class;
-    bool any = ar_class_lists_highest(&((const struct tlsf *)base)->lists, 0, &class);
+    bool any = ar_parts_highest(&((const struct tlsf *)base)->blocks, 0, &class);
     ar_policy_room_fill(out, any ? class_bottom(class) : 0, 0, 0);
 }
 
@@ -319,9 +326,8 @@ static void tlsf_stats(const struct ar_policy *base, struct ar_policy_stats *out
 {
     const struct tlsf *self = (const struct tlsf *)base;
     *out = (struct ar_policy_stats){.totals = self->base.totals};
-    out->count.splits = self->splits;
-    if (self->pool_count) /* each split makes a block, and each merge takes one away */
-        out->count.merges = self->splits + self->pool_count - ar_spans_taken(&self->spans);
+    out->count.splits = self->blocks.splits;
+    out->count.merges = self->blocks.merges;
     out->count.segments_made = self->pool_count;
     out->count.failures = self->failures;
 }
@@ -340,16 +346,17 @@ static void tlsf_walk(const struct ar_policy *base, ar_policy_visit *visit, void
     for (uint32_t i = 0; i < self->pool_count; i++) {
         const struct tlsf_pool *pool = &self->pools[i];
         struct ar_policy_range range = {.address = pool->address, .segment_address = pool->address};
-        for (uint32_t b = pool->first; b; b = self->spans.at[b].next) {
-            const struct ar_span *span = &self->spans.at[b];
+        for (uint32_t b = pool->first; b; b = AR_PART(self->blocks.at, b).next) {
+            const struct ar_part *part = &AR_PART(self->blocks.at, b);
             if (!visit_range(visit, argument, range, AR_POLICY_RANGE_OVERHEAD, HEADER_BYTES))
                 return;
-            range.address = span->address;
-            range.requested_bytes = span->used ? span->requested_bytes : 0;
+            range.address = part->address;
+            range.requested_bytes = ar_part_is_used(part) ? part->requested_bytes : 0;
             if (!visit_range(visit, argument, range,
-                             span->used ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE, span->bytes))
+                             ar_part_is_used(part) ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
+                             part->bytes))
                 return;
-            range.address = span->address + span->bytes;
+            range.address = part->address + part->bytes;
             range.requested_bytes = 0;
         }
         if (!visit_range(visit, argument, range, AR_POLICY_RANGE_OVERHEAD,
@@ -363,24 +370,23 @@ static enum ar_status check_pool(const struct tlsf *self, const struct tlsf_pool
                                  struct ar_error *error)
 {
     uint64_t address = pool->address + HEADER_BYTES;
-    for (uint32_t b = pool->first; b; b = self->spans.at[b].next) {
-        const struct ar_span *span = &self->spans.at[b];
-        const struct ar_span *next = span->next ? &self->spans.at[span->next] : NULL;
+    for (uint32_t b = pool->first; b; b = AR_PART(self->blocks.at, b).next) {
+        const struct ar_part *part = &AR_PART(self->blocks.at, b);
+        const struct ar_part *next = part->next ? &AR_PART(self->blocks.at, part->next) : NULL;
         const char *fault = NULL;
-        if (span->address != address || span->bytes < LEAST_BYTES || span->bytes % ALIGN_BYTES)
+        if (part->address != address || part->bytes < LEAST_BYTES || part->bytes % ALIGN_BYTES)
             fault = "a block has a wrong size or does not follow the one before it";
         else if (next && next->previous != b)
             fault = "the links of two neighbours differ";
-        else if (next && !span->used && !next->used)
+        else if (next && !ar_part_is_used(part) && !ar_part_is_used(next))
             fault = "two free blocks are not merged";
-        else if (!span->used &&
-                 !ar_class_lists_has(&self->lists, self->spans.at, class_of(span->bytes), b))
+        else if (!ar_part_is_used(part) && !ar_parts_has(&self->blocks, class_of(part->bytes), b))
             fault = "a free block is in no list";
         if (fault)
             return ar_policy_broken(&self->base, fault, address, error);
-        address += span->bytes + HEADER_BYTES;
-        *free_blocks += !span->used;
-        *releasable_bytes += !span->used && fills_pool(span) ? span->bytes : 0;
+        address += part->bytes + HEADER_BYTES;
+        *free_blocks += !ar_part_is_used(part);
+        *releasable_bytes += !ar_part_is_used(part) && fills_pool(part) ? part->bytes : 0;
     }
     if (address > pool->address + pool->bytes)
         return ar_policy_broken(&self->base, "blocks lie past the end of a pool", address, error);
@@ -391,7 +397,7 @@ static enum ar_status check_lists(const struct tlsf *self, uint64_t free_blocks,
                                   struct ar_error *error)
 {
     uint64_t listed;
-    const char *fault = ar_class_lists_fault(&self->lists, self->spans.at, &listed);
+    const char *fault = ar_parts_fault(&self->blocks, &listed);
     if (fault)
         return ar_error_set(error, AR_CORRUPT, "policy tlsf: %s", fault);
     return listed == free_blocks
@@ -417,14 +423,41 @@ static void tlsf_destroy(struct ar_policy *base)
     for (uint32_t i = 0; i < self->pool_count; i++)
         (void)ar_backing_segment_free(self->backing, self->pools[i].address);
     ar_host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
-    ar_spans_close(&self->spans, self->host);
+    ar_parts_close(&self->blocks, self->host);
     ar_host_free(self->host, self, sizeof *self);
+}
+
+static void tlsf_watched(struct ar_policy *base);
+static enum ar_status tlsf_create(const struct ar_policy_context *context, const void *given,
+                                  struct ar_policy **out, struct ar_error *error);
+
+#define TLSF_OPS                                                                                   \
+    .summary = "two-level segregated fit: constant time, good fit, last freed first",              \
+    .reference = "mattconte/tlsf 2020, with pools added on demand",                                \
+    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT, .options = tlsf_options, \
+    .values_bytes = sizeof(struct tlsf_values), .create = tlsf_create, .room = tlsf_room,          \
+    .watched = tlsf_watched
+
+const struct ar_policy_ops tlsf_policy = {
+    .name = "tlsf",
+    AR_POLICY_HOOKS(tlsf),
+    TLSF_OPS,
+};
+
+static const struct ar_policy_ops watched_ops = {
+    .name = "tlsf",
+    AR_POLICY_HOOKS_WITH(tlsf, watched_alloc, watched_free),
+    TLSF_OPS,
+};
+
+static void tlsf_watched(struct ar_policy *base)
+{
+    base->ops = base->watch ? &watched_ops : &tlsf_policy;
 }
 
 static enum ar_status tlsf_create(const struct ar_policy_context *context, const void *given,
                                   struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct ar_policy_ops tlsf_policy;
     const struct tlsf_values *values = given;
     struct tlsf *self = ar_policy_new(context, &tlsf_policy, sizeof *self, error);
     AR_TRY_HOST(self);
@@ -435,15 +468,3 @@ static enum ar_status tlsf_create(const struct ar_policy_context *context, const
     *out = &self->base;
     return AR_OK;
 }
-
-const struct ar_policy_ops tlsf_policy = {
-    .name = "tlsf",
-    .summary = "two-level segregated fit: constant time, good fit, last freed first",
-    .reference = "mattconte/tlsf 2020, with pools added on demand",
-    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,
-    .options = tlsf_options,
-    .values_bytes = sizeof(struct tlsf_values),
-    .create = tlsf_create,
-    AR_POLICY_HOOKS(tlsf),
-    .room = tlsf_room,
-};

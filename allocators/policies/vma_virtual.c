@@ -33,7 +33,7 @@
  *
  * VMA aligns offsets in the block. Here addresses are aligned, which is the same if the range is
  * aligned. VMA keeps its map of classes in 32 bits, so a range has less than 512 GiB here. */
-#include "allocators/base/span.h"
+#include "allocators/base/parts.h"
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 
@@ -42,6 +42,8 @@
 #define SECOND_LOG2     5u
 #define UNIT_BYTES      UINT64_C(256) /* of the region */
 #define MOST_BYTES      ((UINT64_C(1) << 39) - UNIT_BYTES)
+/* Of the null block: above all classes of sizes, so no search finds it. */
+#define NULL_CLASS (AR_CLASSES - 1)
 
 enum strategy {
     BALANCED,
@@ -77,15 +79,13 @@ struct vma {
     struct ar_backing *backing;
     struct ar_host *host;
     struct region region;
-    struct ar_spans spans; /* mark: the sequence of a used block */
-    struct ar_class_lists lists;
+    struct ar_parts blocks; /* mark: the sequence of a used block */
     struct linear sequences;
-    uint32_t first; /* the block at the start of the region */
-    uint32_t null_block;
-    uint64_t alignment;      /* of every request */
+    uint32_t first;          /* the block at the start of the region */
     bool linear, next_first; /* next_first: rule 2 begins with the next class */
-    enum strategy strategy;
-    uint64_t splits, failures;
+    uint8_t strategy;
+    uint64_t alignment, below_alignment; /* of every request; one less */
+    uint64_t failures;
 };
 
 static const struct ar_option vma_options[] = {
@@ -107,67 +107,76 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 /* ---- free blocks ----------------------------------------------------------------------------- */
 
-static inline unsigned class_of(uint64_t bytes)
+static inline size_t class_of(uint64_t bytes)
 {
-    if (bytes <= SMALL_BYTES)
-        return (unsigned)((bytes - 1) >> SMALL_STEP_LOG2);
+    if (__builtin_expect(bytes <= SMALL_BYTES, 0))
+        return ar_part_number(bytes - 1) >> SMALL_STEP_LOG2;
     unsigned log = 63u ^ (unsigned)__builtin_clzll(bytes);
-    return ((log - 8) << SECOND_LOG2) + (unsigned)(bytes >> (log - SECOND_LOG2));
+    return ((size_t)log << SECOND_LOG2) + (bytes >> (log - SECOND_LOG2)) - (8u << SECOND_LOG2);
+}
+
+static inline uint32_t null_block(const struct vma *self)
+{
+    return self->blocks.heads[NULL_CLASS];
+}
+
+/* The next class above. */
+static inline size_t class_above(uint64_t bytes)
+{
+    if (__builtin_expect(bytes <= SMALL_BYTES, 0))
+        return ar_part_number((bytes - 1) >> SMALL_STEP_LOG2) + 1;
+    unsigned log = 63u ^ (unsigned)__builtin_clzll(bytes);
+    return ((size_t)log << SECOND_LOG2) + (bytes >> (log - SECOND_LOG2)) - (8u << SECOND_LOG2) + 1;
 }
 
 /* A block that is in no list becomes free. */
-AR_INLINE void put(struct vma *self, uint32_t block, const bool watched)
+AR_INLINE void put(struct vma *self, size_t block, uint64_t bytes, const bool plain)
 {
-    struct ar_span *span = &self->spans.at[block];
-    span->used = 0;
-    if (__builtin_expect(!span->next, 0))
-        self->null_block = block;
-    else
-        ar_class_lists_push(&self->lists, self->spans.at, class_of(span->bytes), block);
-    if (watched)
-        ar_policy_free_added(&self->base, span->bytes);
+    size_t class = NULL_CLASS;
+    if (__builtin_expect(AR_PART(self->blocks.at, block).next != 0, 1))
+        class = class_of(bytes);
+    ar_parts_push(&self->blocks, block, class);
+    if (!plain)
+        ar_policy_free_added(&self->base, bytes);
 }
 
-/* The opposite, for a block that is used or joined next. */
-AR_INLINE void take(struct vma *self, uint32_t block, const bool watched)
+/* The opposite, for a block that is used or joined next. Returns its bytes. */
+AR_INLINE uint64_t take(struct vma *self, size_t block, size_t class, const bool plain)
 {
-    if (__builtin_expect(block == self->null_block, 0))
-        self->null_block = 0;
-    else
-        ar_class_lists_remove(&self->lists, self->spans.at, block);
-    if (watched)
-        ar_policy_free_removed(&self->base, self->spans.at[block].bytes);
+    if (!plain)
+        ar_policy_free_removed(&self->base, AR_PART(self->blocks.at, block).bytes);
+    ar_parts_remove(&self->blocks, block, class);
+    return AR_PART(self->blocks.at, block).bytes;
 }
 
 /* Uses `bytes` of a free block from `address` on. Two records must be spare. */
-static __attribute__((noinline)) uint32_t place(struct vma *self, uint32_t block, uint64_t address,
-                                                uint64_t bytes)
+static __attribute__((noinline)) size_t place(struct vma *self, size_t block, uint64_t address,
+                                              uint64_t bytes)
 {
-    struct ar_span *at = self->spans.at;
-    take(self, block, true);
+    struct ar_part *at = self->blocks.at;
+    uint64_t rest_bytes = take(self, block, AR_PART(at, block).class_index, false);
     self->base.totals.releasable_bytes = 0;
-    at[block].used = 1;
-    if (address != at[block].address) {
-        uint32_t aligned = ar_spans_cut(&self->spans, block, address - at[block].address, 0);
-        put(self, block, true);
+    uint64_t gap = address - AR_PART(at, block).address;
+    if (gap) {
+        rest_bytes -= gap;
+        size_t aligned = ar_parts_cut(&self->blocks, block, gap, rest_bytes, 0);
+        put(self, block, gap, false);
         block = aligned;
-        at[block].used = 1;
-        self->splits++;
     }
-    if (at[block].bytes != bytes) {
-        put(self, ar_spans_cut(&self->spans, block, bytes, 0), true);
-        self->splits++;
-    }
+    AR_PART(at, block).class_index = AR_PART_USED;
+    if (rest_bytes != bytes)
+        put(self, ar_parts_cut(&self->blocks, block, bytes, rest_bytes - bytes, 0),
+            rest_bytes - bytes, false);
     return block;
 }
 
 /* Whether the free block holds the request. `address` is where. */
-static inline bool holds(const struct vma *self, uint32_t block, uint64_t bytes, uint64_t alignment,
+static inline bool holds(const struct vma *self, size_t block, uint64_t bytes, uint64_t alignment,
                          uint64_t *address)
 {
-    const struct ar_span *span = &self->spans.at[block];
-    *address = ar_size_round_up(span->address, alignment);
-    return span->bytes >= bytes + (*address - span->address);
+    const struct ar_part *part = &AR_PART(self->blocks.at, block);
+    *address = ar_size_round_up(part->address, alignment);
+    return part->bytes >= bytes + (*address - part->address);
 }
 
 /* ---- segregated fit: rules 1 to 4 ------------------------------------------------------------ */
@@ -179,39 +188,40 @@ struct wanted {
 
 static inline uint32_t in_null(const struct vma *self, struct wanted *wanted)
 {
-    uint32_t block = self->null_block;
+    uint32_t block = null_block(self);
     return block && holds(self, block, wanted->bytes, wanted->alignment, &wanted->address) ? block
                                                                                            : 0;
 }
 
-static inline uint32_t in_head(const struct vma *self, unsigned class, struct wanted *wanted)
+static inline uint32_t in_head(const struct vma *self, size_t class, struct wanted *wanted)
 {
-    uint32_t block = self->lists.heads[class];
+    uint32_t block = self->blocks.heads[class];
     return holds(self, block, wanted->bytes, wanted->alignment, &wanted->address) ? block : 0;
 }
 
 /* The first block of a class that holds the request; 0: none. */
-static inline uint32_t in_class(const struct vma *self, unsigned class, struct wanted *wanted)
+static inline uint32_t in_class(const struct vma *self, size_t class, struct wanted *wanted)
 {
-    uint32_t block = self->lists.heads[class];
+    uint32_t block = self->blocks.heads[class];
     while (block && !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address))
-        block = self->spans.at[block].right;
+        block = AR_PART(self->blocks.at, block).right;
     return block;
 }
 
 /* The same for the lowest class from `class` on that has a block. */
-static uint32_t from_class(const struct vma *self, unsigned class, struct wanted *wanted)
+static uint32_t from_class(const struct vma *self, size_t class, struct wanted *wanted)
 {
-    return ar_class_lists_find(&self->lists, class, &class) ? in_class(self, class, wanted) : 0;
+    unsigned found;
+    return ar_parts_find(&self->blocks, class, &found) ? in_class(self, found, wanted) : 0;
 }
 
 static uint32_t by_offset(const struct vma *self, struct wanted *wanted)
 {
-    const struct ar_span *at = self->spans.at;
+    const struct ar_part *at = self->blocks.at;
     uint32_t block = self->first;
-    while (block && (at[block].used ||
+    while (block && (ar_part_is_used(&AR_PART(at, block)) ||
                      !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address)))
-        block = at[block].next;
+        block = AR_PART(at, block).next;
     return block;
 }
 
@@ -219,8 +229,9 @@ static uint32_t find_fit(const struct vma *self, struct wanted *wanted)
 {
     if (self->strategy == MIN_OFFSET)
         return by_offset(self, wanted);
-    unsigned own = class_of(wanted->bytes), next = 0;
-    bool has_next = ar_class_lists_find(&self->lists, own + 1, &next);
+    size_t own = class_of(wanted->bytes);
+    unsigned next = 0;
+    bool has_next = ar_parts_find(&self->blocks, own + 1, &next);
     uint32_t block = 0;
     if (self->strategy == MIN_MEMORY) {
         block = from_class(self, own, wanted);
@@ -240,7 +251,7 @@ static uint32_t find_fit(const struct vma *self, struct wanted *wanted)
         if (!block)
             block = from_class(self, own, wanted);
     }
-    while (!block && has_next && ar_class_lists_find(&self->lists, next + 1, &next))
+    while (!block && has_next && ar_parts_find(&self->blocks, next + 1, &next))
         block = in_class(self, next, wanted);
     return block;
 }
@@ -255,47 +266,48 @@ struct space {
 
 static uint32_t first_used(const struct vma *self)
 {
-    return self->spans.at[self->first].used ? self->first : self->spans.at[self->first].next;
+    const struct ar_part *first = &AR_PART(self->blocks.at, self->first);
+    return ar_part_is_used(first) ? self->first : first->next;
 }
 
-static uint32_t used_after(const struct ar_span *at, uint32_t block)
+static uint32_t used_after(const struct ar_part *at, uint32_t block)
 {
-    uint32_t next = at[block].next;
-    return next && !at[next].used ? at[next].next : next;
+    uint32_t next = AR_PART(at, block).next;
+    return ar_part_is_used(&AR_PART(at, next)) ? next : AR_PART(at, next).next;
 }
 
-static uint32_t used_before(const struct ar_span *at, uint32_t block)
+static uint32_t used_before(const struct ar_part *at, uint32_t block)
 {
-    uint32_t previous = at[block].previous;
-    return previous && !at[previous].used ? at[previous].previous : previous;
+    uint32_t previous = AR_PART(at, block).previous;
+    return ar_part_is_used(&AR_PART(at, previous)) ? previous : AR_PART(at, previous).previous;
 }
 
 /* Behind the first sequence, up to the end of the region or to the double stack. */
 static bool space_behind_first(const struct vma *self, struct space *space)
 {
-    const struct ar_span *at = self->spans.at;
+    const struct ar_part *at = self->blocks.at;
     const struct linear *sequences = &self->sequences;
     uint32_t last = sequences->first_end;
     if (sequences->mode == SECOND_RING)
         return false;
-    space->start = last ? ar_span_end(&at[last]) : self->region.address;
-    space->end = sequences->mode == SECOND_STACK ? at[sequences->second_end].address
+    space->start = last ? ar_part_end(&AR_PART(at, last)) : self->region.address;
+    space->end = sequences->mode == SECOND_STACK ? AR_PART(at, sequences->second_end).address
                                                  : self->region.address + self->region.bytes;
-    space->block = last ? at[last].next : self->first;
+    space->block = last ? AR_PART(at, last).next : self->first;
     return true;
 }
 
 /* Below the first sequence, behind the second. */
 static bool space_in_ring(const struct vma *self, struct space *space)
 {
-    const struct ar_span *at = self->spans.at;
+    const struct ar_part *at = self->blocks.at;
     const struct linear *sequences = &self->sequences;
     uint32_t last = sequences->second_end;
     if (sequences->mode == SECOND_STACK || !sequences->first_head)
         return false;
-    space->start = last ? ar_span_end(&at[last]) : self->region.address;
-    space->end = at[sequences->first_head].address;
-    space->block = last ? at[last].next : self->first;
+    space->start = last ? ar_part_end(&AR_PART(at, last)) : self->region.address;
+    space->end = AR_PART(at, sequences->first_head).address;
+    space->block = last ? AR_PART(at, last).next : self->first;
     return true;
 }
 
@@ -310,7 +322,7 @@ static void add_to_second(struct vma *self, uint32_t block, enum second_mode mod
     struct linear *sequences = &self->sequences;
     sequences->mode = mode;
     sequences->second_end = block;
-    self->spans.at[block].mark = !sequences->first_mark;
+    AR_PART(self->blocks.at, block).mark = !sequences->first_mark;
     sequences->counts[!sequences->first_mark]++;
 }
 
@@ -322,7 +334,7 @@ static uint32_t place_upper(struct vma *self, struct wanted *wanted)
     wanted->address = ar_size_round_down(space.end - wanted->bytes, wanted->alignment);
     if (wanted->address < space.start)
         return 0;
-    uint32_t block = place(self, space.block, wanted->address, wanted->bytes);
+    uint32_t block = (uint32_t)place(self, space.block, wanted->address, wanted->bytes);
     add_to_second(self, block, SECOND_STACK);
     return block;
 }
@@ -332,8 +344,8 @@ static uint32_t place_lower(struct vma *self, struct wanted *wanted)
     struct linear *sequences = &self->sequences;
     struct space space;
     if (space_behind_first(self, &space) && fits_space(&space, wanted)) {
-        uint32_t block = place(self, space.block, wanted->address, wanted->bytes);
-        self->spans.at[block].mark = sequences->first_mark;
+        uint32_t block = (uint32_t)place(self, space.block, wanted->address, wanted->bytes);
+        AR_PART(self->blocks.at, block).mark = sequences->first_mark;
         sequences->counts[sequences->first_mark]++;
         sequences->first_end = block;
         if (!sequences->first_head)
@@ -342,7 +354,7 @@ static uint32_t place_lower(struct vma *self, struct wanted *wanted)
     }
     if (!space_in_ring(self, &space) || !fits_space(&space, wanted))
         return 0;
-    uint32_t block = place(self, space.block, wanted->address, wanted->bytes);
+    uint32_t block = (uint32_t)place(self, space.block, wanted->address, wanted->bytes);
     add_to_second(self, block, SECOND_RING);
     return block;
 }
@@ -350,10 +362,10 @@ static uint32_t place_lower(struct vma *self, struct wanted *wanted)
 /* Before a used block is freed: removes it from its sequence. */
 static void leave_sequence(struct vma *self, uint32_t block)
 {
-    const struct ar_span *at = self->spans.at;
+    const struct ar_part *at = self->blocks.at;
     struct linear *sequences = &self->sequences;
     uint8_t first_mark = sequences->first_mark;
-    sequences->counts[at[block].mark]--;
+    sequences->counts[AR_PART(at, block).mark]--;
     if (block == sequences->first_head)
         sequences->first_head = used_after(at, block);
     if (block == sequences->first_end)
@@ -385,18 +397,11 @@ static void leave_sequence(struct vma *self, uint32_t block)
 static enum ar_status open_region(struct vma *self, uint64_t least_bytes)
 {
     AR_TRY(region_obtain(&self->region, &self->base, self->backing, UNIT_BYTES, least_bytes));
-    self->first = ar_spans_new(&self->spans, self->region.address, self->region.bytes);
-    ar_class_lists_reach(&self->lists, class_of(self->region.bytes));
+    self->first = ar_parts_new(&self->blocks, self->region.address, self->region.bytes,
+                               class_of(self->region.bytes));
     self->base.totals.releasable_bytes = self->region.bytes;
-    put(self, self->first, true);
+    put(self, self->first, self->region.bytes, false);
     return AR_OK;
-}
-
-/* Before a request for which records are missing or there is no region yet. */
-static __attribute__((noinline)) enum ar_status prepare(struct vma *self, uint64_t bytes)
-{
-    AR_TRY_HOST(ar_spans_reserve(&self->spans, self->host, 3));
-    return self->region.bytes ? AR_OK : open_region(self, bytes);
 }
 
 static uint32_t find_and_place(struct vma *self, const struct ar_policy_request *request,
@@ -405,7 +410,7 @@ static uint32_t find_and_place(struct vma *self, const struct ar_policy_request 
     if (self->linear)
         return request->upper_end ? place_upper(self, wanted) : place_lower(self, wanted);
     uint32_t block = find_fit(self, wanted);
-    return block ? place(self, block, wanted->address, wanted->bytes) : 0;
+    return block ? (uint32_t)place(self, block, wanted->address, wanted->bytes) : 0;
 }
 
 static __attribute__((noinline)) enum ar_status
@@ -413,104 +418,105 @@ alloc_any(struct vma *self, const struct ar_policy_request *request, struct ar_p
 {
     struct wanted wanted = {.bytes = request->bytes,
                             .alignment = larger(request->alignment, self->alignment)};
-    enum ar_status status = AR_OK;
-    if (self->spans.spare_count < 2 || !self->region.bytes)
-        status = prepare(self, request->bytes);
+    AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 3, UINT32_MAX));
+    enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request->bytes);
     uint32_t block = status == AR_OK ? find_and_place(self, request, &wanted) : 0;
     if (!block) {
         self->failures += status == AR_OK || status == AR_NO_MEMORY;
         return status == AR_OK ? AR_NO_MEMORY : status;
     }
-    self->spans.at[block].requested_bytes = request->bytes;
+    AR_PART(self->blocks.at, block).requested_bytes = request->bytes;
     ar_policy_grant(&self->base, out, wanted.address, request->bytes, block);
     return AR_OK;
 }
 
-/* Serves a request from the start of the first block of a higher class, which is larger and not the
- * null block. It makes no calls, and there is a copy without a watch of free blocks, so few
- * registers are saved. */
-AR_INLINE enum ar_status serve(struct vma *self, unsigned class, uint64_t bytes,
-                               struct ar_policy_block *out, const bool watched)
+/* Frees what follows the first `bytes` of a block that is not the last one. A function of its own,
+ * which needs no registers of the caller. */
+AR_INLINE enum ar_status free_rest(struct vma *self, size_t block, uint64_t bytes,
+                                   uint64_t rest_bytes)
 {
-    struct ar_span *at = self->spans.at;
-    uint32_t block = self->lists.heads[class];
-    struct ar_span *span = &at[block];
-    uint32_t right = span->right;
-    uint64_t rest_bytes = span->bytes - bytes;
-    span->used = 1;
-    span->requested_bytes = bytes;
-    ar_policy_grant(&self->base, out, span->address, bytes, block);
-    ar_class_lists_pop(&self->lists, class, right);
-    if (watched)
-        ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
-    uint32_t rest = ar_spans_cut(&self->spans, block, bytes, 0);
-    ar_class_lists_push(&self->lists, at, class_of(rest_bytes), rest);
-    self->splits++;
+    size_t rest = ar_parts_cut(&self->blocks, block, bytes, rest_bytes, 0);
+    ar_parts_push(&self->blocks, rest, class_of(rest_bytes));
     return AR_OK;
 }
 
-static __attribute__((noinline)) enum ar_status
-serve_watched(struct vma *self, unsigned class, uint64_t bytes, struct ar_policy_block *out)
+/* What is served most often is served here: from the start of the first block of the next class,
+ * which is larger and not the null block. `plain` is without a watch of free blocks; its path has
+ * no cases, so few registers are saved. */
+AR_INLINE enum ar_status serve(struct vma *self, const struct ar_policy_request *request,
+                               struct ar_policy_block *out, const bool plain)
 {
-    return serve(self, class, bytes, out, true);
+    struct ar_parts *blocks = &self->blocks;
+    uint64_t bytes = request->bytes;
+    unsigned found;
+    if (!blocks->spare || request->alignment > self->alignment ||
+        !ar_parts_find(blocks, class_above(bytes), &found))
+        return alloc_any(self, request, out);
+    size_t class = ar_part_number(found), block = ar_part_number(blocks->heads[class]);
+    struct ar_part *part = &AR_PART(blocks->at, block);
+    if (part->address & self->below_alignment)
+        return alloc_any(self, request, out);
+    uint64_t rest_bytes = part->bytes - bytes;
+    ar_policy_grant(&self->base, out, part->address, bytes, block);
+    ar_parts_pop(blocks, block, class);
+    part->class_index = AR_PART_USED;
+    part->requested_bytes = bytes;
+    if (!plain)
+        ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
+    return free_rest(self, block, bytes, rest_bytes);
 }
 
-/* What is served most often is decided here: the first block of the next class. */
+AR_INLINE enum ar_status take_back(struct vma *self, size_t block, const bool plain)
+{
+    struct ar_part *at = self->blocks.at;
+    uint64_t bytes = AR_PART(at, block).bytes;
+    ar_policy_ungrant(&self->base, AR_PART(at, block).requested_bytes, bytes);
+    if (__builtin_expect(!self->base.totals.live_blocks, 0)) /* all will be one free block */
+        self->base.totals.releasable_bytes = self->region.bytes;
+    if (!plain && self->linear)
+        leave_sequence(self, (uint32_t)block);
+    size_t next = ar_part_number(AR_PART(at, block).next);
+    size_t class = ar_part_number(AR_PART(at, next).class_index);
+    if (class != AR_PART_USED) {
+        bytes += take(self, next, class, plain);
+        ar_parts_join(&self->blocks, block, next);
+    }
+    size_t previous = ar_part_number(AR_PART(at, block).previous);
+    class = ar_part_number(AR_PART(at, previous).class_index);
+    if (class != AR_PART_USED) {
+        bytes += take(self, previous, class, plain);
+        ar_parts_join(&self->blocks, previous, block);
+        block = previous;
+    }
+    block = ar_part_number(block);
+    AR_PART(at, block).bytes = bytes;
+    put(self, block, bytes, plain);
+    return AR_OK;
+}
+
 static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                 struct ar_policy_block *out)
 {
-    struct vma *self = (struct vma *)base;
-    uint64_t bytes = request->bytes;
-    unsigned class;
-    if (self->spans.spare_count < 2 || !self->next_first || request->alignment > self->alignment ||
-        !ar_class_lists_find(&self->lists, class_of(bytes) + 1, &class))
-        return alloc_any(self, request, out);
-    const struct ar_span *head = &self->spans.at[self->lists.heads[class]];
-    if (head->address & (self->alignment - 1))
-        return alloc_any(self, request, out);
-    return base->watch ? serve_watched(self, class, bytes, out)
-                       : serve(self, class, bytes, out, false);
-}
-
-AR_INLINE enum ar_status take_back(struct vma *self, uint32_t block, const bool watched)
-{
-    struct ar_span *at = self->spans.at;
-    uint64_t bytes = at[block].bytes;
-    ar_policy_ungrant(&self->base, at[block].requested_bytes, bytes);
-    if (__builtin_expect(!self->base.totals.live_blocks, 0)) /* all will be one free block */
-        self->base.totals.releasable_bytes = self->region.bytes;
-    if (__builtin_expect(self->linear, 0))
-        leave_sequence(self, block);
-    uint32_t next = at[block].next;
-    if (!at[next].used) { /* record 0 counts as used */
-        take(self, next, watched);
-        bytes += at[next].bytes;
-        (void)ar_spans_join(&self->spans, block, next);
-    }
-    uint32_t previous = at[block].previous;
-    if (!at[previous].used) {
-        take(self, previous, watched);
-        bytes += at[previous].bytes;
-        (void)ar_spans_join(&self->spans, previous, block);
-        block = previous;
-    }
-    at[block].bytes = bytes;
-    put(self, block, watched);
-    return AR_OK;
-}
-
-static __attribute__((noinline)) enum ar_status take_back_watched(struct vma *self, uint32_t block)
-{
-    return take_back(self, block, true);
+    return serve((struct vma *)base, request, out, true);
 }
 
 static enum ar_status vma_free(struct ar_policy *base, const struct ar_policy_block *given,
-                               uint32_t stream)
+                               uint32_t stream AR_UNUSED)
+{
+    return take_back((struct vma *)base, given->cookie, true);
+}
+
+static enum ar_status general_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                    struct ar_policy_block *out)
 {
     struct vma *self = (struct vma *)base;
-    uint32_t block = (uint32_t)given->cookie;
-    (void)stream;
-    return base->watch ? take_back_watched(self, block) : take_back(self, block, false);
+    return self->next_first ? serve(self, request, out, false) : alloc_any(self, request, out);
+}
+
+static enum ar_status general_free(struct ar_policy *base, const struct ar_policy_block *given,
+                                   uint32_t stream AR_UNUSED)
+{
+    return take_back((struct vma *)base, given->cookie, false);
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
@@ -527,7 +533,7 @@ static uint64_t aligned_part(const struct vma *self, uint64_t start, uint64_t en
  * little more; to find it takes a walk over the list. */
 static uint64_t largest_request(const struct vma *self)
 {
-    const struct ar_span *at = self->spans.at;
+    const struct ar_part *at = self->blocks.at;
     struct space space;
     uint64_t bytes = 0;
     unsigned class;
@@ -540,12 +546,12 @@ static uint64_t largest_request(const struct vma *self)
             bytes = larger(bytes, aligned_part(self, space.start, space.end));
         return bytes;
     }
-    if (self->null_block)
-        bytes =
-            aligned_part(self, at[self->null_block].address, ar_span_end(&at[self->null_block]));
-    if (ar_class_lists_highest(&self->lists, bytes ? class_of(bytes) : 0, &class)) {
-        const struct ar_span *head = &at[self->lists.heads[class]];
-        bytes = larger(bytes, aligned_part(self, head->address, ar_span_end(head)));
+    const struct ar_part *last = &AR_PART(at, null_block(self));
+    if (null_block(self))
+        bytes = aligned_part(self, last->address, ar_part_end(last));
+    if (ar_parts_highest(&self->blocks, bytes ? class_of(bytes) : 0, &class)) {
+        const struct ar_part *head = &AR_PART(at, self->blocks.heads[class]);
+        bytes = larger(bytes, aligned_part(self, head->address, ar_part_end(head)));
     }
     return bytes;
 }
@@ -559,9 +565,8 @@ static void vma_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct vma *self = (const struct vma *)base;
     *out = (struct ar_policy_stats){.totals = base->totals};
-    out->count.splits = self->splits;
-    if (self->region.bytes) /* each split makes a block, and each merge takes one away */
-        out->count.merges = self->splits + 1 - ar_spans_taken(&self->spans);
+    out->count.splits = self->blocks.splits;
+    out->count.merges = self->blocks.merges;
     out->count.segments_made = self->region.bytes != 0;
     out->count.failures = self->failures;
 }
@@ -569,14 +574,14 @@ static void vma_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 static void vma_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct vma *self = (const struct vma *)base;
-    for (uint32_t b = self->first; b; b = self->spans.at[b].next) {
-        const struct ar_span *span = &self->spans.at[b];
+    for (uint32_t b = self->first; b; b = AR_PART(self->blocks.at, b).next) {
+        const struct ar_part *part = &AR_PART(self->blocks.at, b);
         const struct ar_policy_range range = {
-            .address = span->address,
-            .bytes = span->bytes,
-            .requested_bytes = span->used ? span->requested_bytes : 0,
+            .address = part->address,
+            .bytes = part->bytes,
+            .requested_bytes = ar_part_is_used(part) ? part->requested_bytes : 0,
             .segment_address = self->region.address,
-            .state = span->used ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
+            .state = ar_part_is_used(part) ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
         };
         if (!visit(argument, &range))
             return;
@@ -585,35 +590,34 @@ static void vma_walk(const struct ar_policy *base, ar_policy_visit *visit, void 
 
 /* What validate counts. */
 struct audit {
-    uint64_t end, releasable_bytes, listed; /* listed: free blocks that belong into a list */
+    uint64_t end, releasable_bytes, listed; /* listed: free blocks */
     uint64_t counts[2];
     uint32_t lowest[2], highest[2]; /* used blocks, by mark */
 };
 
 static const char *audit_block(const struct vma *self, uint32_t block, struct audit *audit)
 {
-    const struct ar_span *at = self->spans.at;
-    const struct ar_span *span = &at[block];
-    if (span->address != audit->end || !span->bytes)
+    const struct ar_part *at = self->blocks.at;
+    const struct ar_part *part = &AR_PART(at, block);
+    if (part->address != audit->end || !part->bytes)
         return "a block is empty or does not follow the one before it";
-    audit->end = ar_span_end(span);
-    if (span->next && at[span->next].previous != block)
+    audit->end = ar_part_end(part);
+    if (part->next && AR_PART(at, part->next).previous != block)
         return "the links of two neighbours differ";
-    if (span->used) {
-        unsigned mark = self->linear ? span->mark & 1u : 0;
+    if (ar_part_is_used(part)) {
+        unsigned mark = self->linear ? part->mark & 1u : 0;
         audit->lowest[mark] = audit->counts[mark]++ ? audit->lowest[mark] : block;
         audit->highest[mark] = block;
         return NULL;
     }
-    if (span->next && !at[span->next].used)
+    if (part->next && !ar_part_is_used(&AR_PART(at, part->next)))
         return "two free blocks are not merged";
-    audit->releasable_bytes += span->previous | span->next ? 0 : span->bytes;
-    if (!span->next)
-        return self->null_block == block ? NULL : "the last block is free and not the null block";
     audit->listed++;
-    return ar_class_lists_has(&self->lists, at, class_of(span->bytes), block)
-               ? NULL
-               : "a free block is in no list";
+    audit->releasable_bytes += part->previous | part->next ? 0 : part->bytes;
+    if (!part->next)
+        return null_block(self) == block ? NULL : "the last block is free and not the null block";
+    return ar_parts_has(&self->blocks, class_of(part->bytes), block) ? NULL
+                                                                     : "a free block is in no list";
 }
 
 static const char *sequence_fault(const struct vma *self, const struct audit *audit)
@@ -640,16 +644,14 @@ static enum ar_status vma_validate(const struct ar_policy *base, struct ar_error
     struct audit audit = {.end = self->region.address};
     const char *fault = NULL;
     uint64_t listed;
-    for (uint32_t b = self->first; b && !fault; b = self->spans.at[b].next)
+    for (uint32_t b = self->first; b && !fault; b = AR_PART(self->blocks.at, b).next)
         fault = audit_block(self, b, &audit);
     if (!fault && audit.end != self->region.address + self->region.bytes)
         fault = "the blocks do not fill the region";
-    if (!fault && self->null_block && self->spans.at[self->null_block].used)
-        fault = "the null block is used";
     if (!fault && self->linear)
         fault = sequence_fault(self, &audit);
     if (!fault)
-        fault = ar_class_lists_fault(&self->lists, self->spans.at, &listed);
+        fault = ar_parts_fault(&self->blocks, &listed);
     if (!fault && listed != audit.listed)
         fault = "the lists hold another number of blocks than the region";
     if (fault)
@@ -661,14 +663,43 @@ static void vma_destroy(struct ar_policy *base)
 {
     struct vma *self = (struct vma *)base;
     region_close(&self->region, self->backing);
-    ar_spans_close(&self->spans, self->host);
+    ar_parts_close(&self->blocks, self->host);
     ar_host_free(self->host, self, sizeof *self);
+}
+
+static void vma_watched(struct ar_policy *base);
+static enum ar_status vma_create(const struct ar_policy_context *context, const void *given,
+                                 struct ar_policy **out, struct ar_error *error);
+
+#define VMA_OPS                                                                                    \
+    .summary = "VulkanMemoryAllocator's virtual block: one region, segregated fit or linear",      \
+    .reference = "VulkanMemoryAllocator 3.4.0-development, vk_mem_alloc.h at e386068 (2026)",      \
+    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT, .options = vma_options,  \
+    .values_bytes = sizeof(struct vma_values), .create = vma_create, .room = vma_room,             \
+    .watched = vma_watched
+
+const struct ar_policy_ops vma_virtual_policy = {
+    .name = "vma-virtual",
+    AR_POLICY_HOOKS(vma),
+    VMA_OPS,
+};
+
+static const struct ar_policy_ops general_ops = {
+    .name = "vma-virtual",
+    AR_POLICY_HOOKS_WITH(vma, general_alloc, general_free),
+    VMA_OPS,
+};
+
+/* Which copy of `serve` and `take_back` is used. */
+static void vma_watched(struct ar_policy *base)
+{
+    const struct vma *self = (const struct vma *)base;
+    base->ops = base->watch || !self->next_first ? &general_ops : &vma_virtual_policy;
 }
 
 static enum ar_status vma_create(const struct ar_policy_context *context, const void *given,
                                  struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct ar_policy_ops vma_virtual_policy;
     const struct vma_values *values = given;
     uint64_t alignment = values->alignment;
     if (!alignment)
@@ -676,7 +707,7 @@ static enum ar_status vma_create(const struct ar_policy_context *context, const 
     if (!ar_size_is_power_of_two(alignment))
         return ar_invalid(error, "policy vma-virtual: alignment is not a power of two; write one, "
                                  "such as 256, or 0 for the default");
-    struct vma *self = ar_policy_new(context, &vma_virtual_policy, sizeof *self, error);
+    struct vma *self = ar_policy_new(context, &general_ops, sizeof *self, error);
     AR_TRY_HOST(self);
     self->backing = context->backing;
     self->host = context->host;
@@ -684,21 +715,11 @@ static enum ar_status vma_create(const struct ar_policy_context *context, const 
     if (self->region.most_bytes > MOST_BYTES)
         self->region.most_bytes = MOST_BYTES;
     self->alignment = alignment;
+    self->below_alignment = alignment - 1;
     self->linear = values->linear != 0;
-    self->strategy = (enum strategy)values->strategy;
+    self->strategy = (uint8_t)values->strategy;
     self->next_first = !self->linear && (self->strategy == BALANCED || self->strategy == MIN_TIME);
+    vma_watched(&self->base);
     *out = &self->base;
     return AR_OK;
 }
-
-const struct ar_policy_ops vma_virtual_policy = {
-    .name = "vma-virtual",
-    .summary = "VulkanMemoryAllocator's virtual block: one region, segregated fit or linear",
-    .reference = "VulkanMemoryAllocator 3.4.0-development, vk_mem_alloc.h at e386068 (2026)",
-    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,
-    .options = vma_options,
-    .values_bytes = sizeof(struct vma_values),
-    .create = vma_create,
-    AR_POLICY_HOOKS(vma),
-    .room = vma_room,
-};

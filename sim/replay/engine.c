@@ -320,6 +320,8 @@ enum ar_status replay_go(struct replay *run, struct ar_error *error)
         size_t count, done;
         enum ar_status status = trace_next(config->source, &run->span, &count, error);
         run->exact.stale = true; /* between spans a tenant or a twin may call the policy */
+        run->policy_alloc = run->policy->ops->alloc;
+        run->policy_free = run->policy->ops->free;
         if (status != AR_OK || !count)
             return status;
         status = body(run, count, &done, error);
@@ -392,8 +394,6 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
     *run = (struct replay){
         .config = config,
         .policy = config->policy,
-        .policy_alloc = ops->alloc,
-        .policy_free = ops->free,
         .device = config->device,
         .clock_ns = config->device->clock_ns,
         .pinned.policy = config->pinned,

@@ -48,7 +48,7 @@ void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_by
          * creation. */
         exact->watch.unit_bytes = unit_bytes;
         exact->watch.usable_bytes = usable_by_walk(policy, unit_bytes);
-        policy->watch = &exact->watch;
+        ar_policy_watch(policy, &exact->watch);
     } else {
         exact->walks = true;
     }
@@ -57,7 +57,7 @@ void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_by
 void exact_end(struct exact *exact, struct ar_policy *policy)
 {
     if (policy->watch == &exact->watch)
-        policy->watch = NULL;
+        ar_policy_watch(policy, NULL);
 }
 
 static uint64_t usable(const struct exact *exact)

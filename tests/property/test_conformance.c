@@ -465,7 +465,7 @@ static void watch(void **state)
             (b.rig.policy->ops->capabilities & AR_POLICY_WATCHES_FREE)) {
             struct ar_policy_free_watch held = {.unit_bytes = 100000};
             ar_policy_walk(b.rig.policy, usable, &held); /* free blocks that `create` made */
-            b.rig.policy->watch = &held;
+            ar_policy_watch(b.rig.policy, &held);
             struct op_script part = script;
             part.count -= script.count / 3; /* stop in the middle, with free and used blocks */
             struct op_result result = op_script_run(&part, b.rig.policy);

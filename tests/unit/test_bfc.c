@@ -163,7 +163,7 @@ TEST(test_watch)
 {
     CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     struct ar_policy_free_watch watch = {.unit_bytes = 3000};
-    rig->policy->watch = &watch; /* validate compares it after each call */
+    ar_policy_watch(rig->policy, &watch); /* validate compares it after each call */
     run_with_failures(rig);
     assert_true(watch.usable_bytes > 0);
 }

@@ -32,7 +32,7 @@ TEST(looks_like_the_inner)
     struct ar_policy_free_watch watch = {.unit_bytes = 1};
     struct ar_policy_block a;
     struct ar_policy_block b;
-    rig.policy->watch = &watch;
+    ar_policy_watch(rig.policy, &watch);
     assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &a), AR_OK);
     assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &b), AR_OK);
     assert_int_equal(policy_rig_alloc(&rig, 1, &b), AR_NO_MEMORY); /* the limit of the policy */
