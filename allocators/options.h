@@ -26,6 +26,25 @@ struct ar_option {
     const char *help;         /* one line, with the unit */
 };
 
+/* Rows of a table whose options have the names of their fields, in the struct that AR_OPT_OF is
+ * defined as before the table: AR_OPT_COUNT(steps, "400", 1, 1e9, "training steps"). */
+/* clang-format off */
+#define AR_OPT_ROW(field, type, standard, least, most, choices, help)                              \
+    {#field, type, offsetof(AR_OPT_OF, field), standard, least, most, choices, help}
+/* clang-format on */
+#define AR_OPT_BYTES(field, standard, least, most, help)                                           \
+    AR_OPT_ROW(field, AR_OPTION_BYTES, standard, least, most, NULL, help)
+#define AR_OPT_COUNT(field, standard, least, most, help)                                           \
+    AR_OPT_ROW(field, AR_OPTION_COUNT, standard, least, most, NULL, help)
+#define AR_OPT_FRACTION(field, standard, least, most, help)                                        \
+    AR_OPT_ROW(field, AR_OPTION_FRACTION, standard, least, most, NULL, help)
+#define AR_OPT_BOOL(field, standard, help)                                                         \
+    AR_OPT_ROW(field, AR_OPTION_BOOL, standard, 0, 0, NULL, help)
+#define AR_OPT_CHOICE(field, standard, choices, help)                                              \
+    AR_OPT_ROW(field, AR_OPTION_CHOICE, standard, 0, 0, choices, help)
+#define AR_OPT_TEXT(field, standard, help)                                                         \
+    AR_OPT_ROW(field, AR_OPTION_TEXT, standard, 0, 0, NULL, help)
+
 /* Fills `values` (a zeroed struct) with the defaults of `table` and then with the pairs of `link`.
  * `owner` is the subject of errors ("policy growth"). INVALID names the option, and for an unknown
  * name the nearest one. A key that is given twice is INVALID. */

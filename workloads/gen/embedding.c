@@ -18,7 +18,7 @@ struct embedding_values {
     uint64_t steps, tables, first, every, width, start, dense, hidden;
     double growth;
     const char *rows, *sparse, *batches, *bags;
-    int draw, type, optimizer, program;
+    int draw, dtype, optimizer, program;
     bool master;
 };
 
@@ -75,7 +75,7 @@ static uint64_t joined_width(const struct embedding *self)
 static void start(struct emit *emit)
 {
     struct embedding *self = (struct embedding *)emit;
-    eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    eager_start(&self->eager, emit, (enum numeric)self->values.dtype);
     self->eager.kernel_ops = true;
     if (self->values.program == PROGRAM_JAX)
         jax_embedding_start(&self->jax, &self->eager);
@@ -397,41 +397,40 @@ static void open(struct emit *emit)
     self->jax_bags = emit_array(emit, (size_t)values->tables, sizeof *self->jax_bags);
 }
 
-#define AT(field) offsetof(struct embedding_values, field)
+#define AR_OPT_OF struct embedding_values
 
 static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", AR_OPTION_COUNT, AT(steps), "60", 1, 1e7, NULL, "training steps"},
-    {"tables", AR_OPTION_COUNT, AT(tables), "16", 0, 4096, NULL, "embedding tables in the end"},
-    {"first", AR_OPTION_COUNT, AT(first), "10", 0, 1e7, NULL,
-     "step, from 0, at which the first table is used"},
-    {"every", AR_OPTION_COUNT, AT(every), "2", 1, 1e7, NULL,
-     "steps from one new table to the next"},
-    {"rows", AR_OPTION_TEXT, AT(rows), "10000-4000000", 0, 0, NULL,
-     "list of the tables' vocabularies, taken in turn; a range is drawn from log-uniformly"},
-    {"width", AR_OPTION_COUNT, AT(width), "64", 1, 65536, NULL, "elements of a row"},
-    {"start", AR_OPTION_COUNT, AT(start), "4096", 1, 1e9, NULL,
-     "rows of a new table, if tables grow"},
-    {"growth", AR_OPTION_FRACTION, AT(growth), "2", 0, 16, NULL,
-     "factor by which a full table grows, 2 or 1.5; 0: tables have their full size at once"},
-    {"sparse", AR_OPTION_TEXT, AT(sparse), "0;1", 0, 0, NULL,
-     "list, taken in turn: 1 for a table with sparse gradients, 0 for dense, 0-1 at random"},
-    {"batches", AR_OPTION_TEXT, AT(batches), "2048;4096;8192", 0, 0, NULL,
-     "list of batch sizes, one for each step"},
-    {"bags", AR_OPTION_TEXT, AT(bags), "1-19", 0, 0, NULL,
-     "list of ids per sample, one for each lookup of a table"},
-    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, SAMPLES_CHOICES,
-     "how batches and bags are taken from their lists"},
-    {"dense", AR_OPTION_COUNT, AT(dense), "13", 1, 65536, NULL, "dense features"},
-    {"hidden", AR_OPTION_COUNT, AT(hidden), "512", 1, 65536, NULL, "width of the hidden layers"},
-    {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
-     "of weights and activations; int8 tables have a scale per row and 16-bit activations"},
-    {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
-     "the framework: jax replaces all tables in one compiled step; tables only, of full size"},
-    {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adagrad", 0, 0, OPTIMIZER_CHOICES,
-     "its state is made when it first sees a parameter"},
-    {"master", AR_OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
-     "a float32 copy of weights in fewer bits, for the optimizer"},
+    AR_OPT_COUNT(steps, "60", 1, 1e7, "training steps"),
+    AR_OPT_COUNT(tables, "16", 0, 4096, "embedding tables in the end"),
+    AR_OPT_COUNT(first, "10", 0, 1e7, "step, from 0, at which the first table is used"),
+    AR_OPT_COUNT(every, "2", 1, 1e7, "steps from one new table to the next"),
+    AR_OPT_TEXT(
+        rows, "10000-4000000",
+        "list of the tables' vocabularies, taken in turn; a range is drawn from log-uniformly"),
+    AR_OPT_COUNT(width, "64", 1, 65536, "elements of a row"),
+    AR_OPT_COUNT(start, "4096", 1, 1e9, "rows of a new table, if tables grow"),
+    AR_OPT_FRACTION(
+        growth, "2", 0, 16,
+        "factor by which a full table grows, 2 or 1.5; 0: tables have their full size at once"),
+    AR_OPT_TEXT(
+        sparse, "0;1",
+        "list, taken in turn: 1 for a table with sparse gradients, 0 for dense, 0-1 at random"),
+    AR_OPT_TEXT(batches, "2048;4096;8192", "list of batch sizes, one for each step"),
+    AR_OPT_TEXT(bags, "1-19", "list of ids per sample, one for each lookup of a table"),
+    AR_OPT_CHOICE(draw, "random", SAMPLES_CHOICES,
+                  "how batches and bags are taken from their lists"),
+    AR_OPT_COUNT(dense, "13", 1, 65536, "dense features"),
+    AR_OPT_COUNT(hidden, "512", 1, 65536, "width of the hidden layers"),
+    AR_OPT_CHOICE(
+        dtype, "float32", NUMERIC_CHOICES,
+        "of weights and activations; int8 tables have a scale per row and 16-bit activations"),
+    AR_OPT_CHOICE(
+        program, "eager", PROGRAM_CHOICES,
+        "the framework: jax replaces all tables in one compiled step; tables only, of full size"),
+    AR_OPT_CHOICE(optimizer, "adagrad", OPTIMIZER_CHOICES,
+                  "its state is made when it first sees a parameter"),
+    AR_OPT_BOOL(master, "yes", "a float32 copy of weights in fewer bits, for the optimizer"),
     {.name = NULL},
 };
 

@@ -179,24 +179,21 @@ static void open(struct emit *emit)
     self->gathered = emit_array(emit, self->values.layers, sizeof *self->gathered);
 }
 
-#define AT(field) offsetof(struct fsdp_values, field)
+#define AR_OPT_OF struct fsdp_values
 
 static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", AR_OPTION_COUNT, AT(steps), "20", 1, 1e9, NULL, "training steps"},
-    {"layers", AR_OPTION_COUNT, AT(layers), "32", 1, 10000, NULL, "layers gathered one by one"},
-    {"layer", AR_OPTION_BYTES, AT(layer), "128MiB", 2, 1e12, NULL,
-     "bytes of a layer's whole weights in 16 bits"},
-    {"ranks", AR_OPTION_COUNT, AT(ranks), "32", 1, 1e6, NULL, "cards that share the layers"},
-    {"ahead", AR_OPTION_COUNT, AT(ahead), "8", 0, 1e9, NULL,
-     "layers that the host issues beyond one before it waits"},
-    {"hold", AR_OPTION_CHOICE, AT(hold), "record", 0, 0, "record|stash",
-     "how the program keeps blocks from the other stream"},
-    {"rows", AR_OPTION_COUNT, AT(rows), "8192", 1, 1e9, NULL, "tokens of a step"},
-    {"activation", AR_OPTION_BYTES, AT(activation), "32MiB", 1, 1e12, NULL,
-     "bytes that a layer saves"},
-    {"link", AR_OPTION_BYTES, AT(link), "50000000000", 1e6, 1e13, NULL,
-     "bytes per second that a gather or a reduction moves"},
+    AR_OPT_COUNT(steps, "20", 1, 1e9, "training steps"),
+    AR_OPT_COUNT(layers, "32", 1, 10000, "layers gathered one by one"),
+    AR_OPT_BYTES(layer, "128MiB", 2, 1e12, "bytes of a layer's whole weights in 16 bits"),
+    AR_OPT_COUNT(ranks, "32", 1, 1e6, "cards that share the layers"),
+    AR_OPT_COUNT(ahead, "8", 0, 1e9, "layers that the host issues beyond one before it waits"),
+    AR_OPT_CHOICE(hold, "record", "record|stash",
+                  "how the program keeps blocks from the other stream"),
+    AR_OPT_COUNT(rows, "8192", 1, 1e9, "tokens of a step"),
+    AR_OPT_BYTES(activation, "32MiB", 1, 1e12, "bytes that a layer saves"),
+    AR_OPT_BYTES(link, "50000000000", 1e6, 1e13,
+                 "bytes per second that a gather or a reduction moves"),
     {.name = NULL},
 };
 

@@ -14,7 +14,7 @@ struct gnn_values {
     struct gen_common common;
     uint64_t steps, nodes, degree, features, hidden, layers;
     double node_sigma, degree_sigma, shrink;
-    int type, optimizer;
+    int dtype, optimizer;
 };
 
 struct gnn {
@@ -37,7 +37,7 @@ static uint64_t width(const struct gnn *self, uint64_t layer)
 static void start(struct emit *emit)
 {
     struct gnn *self = (struct gnn *)emit;
-    eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    eager_start(&self->eager, emit, (enum numeric)self->values.dtype);
     self->value = numeric_value_bytes(self->eager.type);
     for (uint64_t i = 0; i < self->values.layers; i++) {
         uint64_t elements = 2 * width(self, i) * self->values.hidden;
@@ -163,27 +163,22 @@ static void advance(struct emit *emit)
     emit_end(emit);
 }
 
-#define AT(field) offsetof(struct gnn_values, field)
+#define AR_OPT_OF struct gnn_values
 
 static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", AR_OPTION_COUNT, AT(steps), "400", 1, 1e9, NULL, "training steps"},
-    {"nodes", AR_OPTION_COUNT, AT(nodes), "200000", 1, 1e9, NULL,
-     "median of the nodes of the outermost layer's sample"},
-    {"node_sigma", AR_OPTION_FRACTION, AT(node_sigma), "0.4", 0, 2, NULL,
-     "of the logarithm of the nodes"},
-    {"degree", AR_OPTION_COUNT, AT(degree), "10", 1, 1e6, NULL, "median of the edges per node"},
-    {"degree_sigma", AR_OPTION_FRACTION, AT(degree_sigma), "0.4", 0, 2, NULL,
-     "of the logarithm of the degree"},
-    {"shrink", AR_OPTION_FRACTION, AT(shrink), "0.25", 0.001, 1, NULL,
-     "nodes of a layer / nodes of the one outside of it"},
-    {"features", AR_OPTION_COUNT, AT(features), "128", 1, 1e6, NULL, "values of an input node"},
-    {"hidden", AR_OPTION_COUNT, AT(hidden), "256", 1, 1e6, NULL, "values of an inner node"},
-    {"layers", AR_OPTION_COUNT, AT(layers), "3", 1, GNN_LAYERS, NULL, "layers of the network"},
-    {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
-     "of weights and activations; int8 counts as 16 bits here"},
-    {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES,
-     "of all weights"},
+    AR_OPT_COUNT(steps, "400", 1, 1e9, "training steps"),
+    AR_OPT_COUNT(nodes, "200000", 1, 1e9, "median of the nodes of the outermost layer's sample"),
+    AR_OPT_FRACTION(node_sigma, "0.4", 0, 2, "of the logarithm of the nodes"),
+    AR_OPT_COUNT(degree, "10", 1, 1e6, "median of the edges per node"),
+    AR_OPT_FRACTION(degree_sigma, "0.4", 0, 2, "of the logarithm of the degree"),
+    AR_OPT_FRACTION(shrink, "0.25", 0.001, 1, "nodes of a layer / nodes of the one outside of it"),
+    AR_OPT_COUNT(features, "128", 1, 1e6, "values of an input node"),
+    AR_OPT_COUNT(hidden, "256", 1, 1e6, "values of an inner node"),
+    AR_OPT_COUNT(layers, "3", 1, GNN_LAYERS, "layers of the network"),
+    AR_OPT_CHOICE(dtype, "float32", NUMERIC_CHOICES,
+                  "of weights and activations; int8 counts as 16 bits here"),
+    AR_OPT_CHOICE(optimizer, "adam", OPTIMIZER_CHOICES, "of all weights"),
     {.name = NULL},
 };
 

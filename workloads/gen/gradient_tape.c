@@ -22,7 +22,7 @@ struct tape_values {
     struct gen_common common;
     uint64_t steps, layers, width, accumulate, recompute;
     const char *batches, *lengths;
-    int draw, type, bias, activation, optimizer, program;
+    int draw, dtype, bias, activation, optimizer, program;
     bool persistent, master;
 };
 
@@ -61,7 +61,7 @@ static uint64_t sheet_bytes(const struct tape *self)
 static void start(struct emit *emit)
 {
     struct tape *self = (struct tape *)emit;
-    eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    eager_start(&self->eager, emit, (enum numeric)self->values.dtype);
     self->eager.kernel_ops = true;
     uint64_t width = self->values.width;
     if (self->values.program == PROGRAM_JAX) {
@@ -421,36 +421,30 @@ static void open(struct emit *emit)
     self->kept = emit_array(emit, 2 * layers + 1, sizeof *self->kept);
 }
 
-#define AT(field) offsetof(struct tape_values, field)
+#define AR_OPT_OF struct tape_values
 
 static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", AR_OPTION_COUNT, AT(steps), "40", 1, 1e9, NULL, "training steps"},
-    {"layers", AR_OPTION_COUNT, AT(layers), "16", 1, 10000, NULL, "dense layers, width to width"},
-    {"width", AR_OPTION_COUNT, AT(width), "2048", 1, 1e6, NULL, "elements of a row"},
-    {"batches", AR_OPTION_TEXT, AT(batches), "16", 0, 0, NULL,
-     "list of samples in a micro-batch, one for each"},
-    {"lengths", AR_OPTION_TEXT, AT(lengths), "128-1024", 0, 0, NULL,
-     "list of rows in a sample, one for each micro-batch"},
-    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, SAMPLES_CHOICES,
-     "how batches and lengths are taken from their lists"},
-    {"dtype", AR_OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
-     "of weights and activations; int8 models have 16-bit activations"},
-    {"bias", AR_OPTION_CHOICE, AT(bias), "fused", 0, 0, "separate|fused|none",
-     "an addition of its own, part of the product, or none"},
-    {"activation", AR_OPTION_CHOICE, AT(activation), "gelu", 0, 0, "none|relu|gelu",
-     "after all layers but the last"},
-    {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES,
-     "its state is made in the first step"},
-    {"master", AR_OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
-     "a float32 copy of weights in fewer bits, for the optimizer"},
-    {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
-     "the framework: jax makes a new array in each operation"},
-    {"persistent", AR_OPTION_BOOL, AT(persistent), "no", 0, 0, NULL,
-     "the tensors of the tape live until the next tape begins"},
-    {"accumulate", AR_OPTION_COUNT, AT(accumulate), "1", 1, 4096, NULL, "micro-batches in a step"},
-    {"recompute", AR_OPTION_COUNT, AT(recompute), "0", 0, 10000, NULL,
-     "layers of a segment whose forward pass is run again; 0: all tensors are kept"},
+    AR_OPT_COUNT(steps, "40", 1, 1e9, "training steps"),
+    AR_OPT_COUNT(layers, "16", 1, 10000, "dense layers, width to width"),
+    AR_OPT_COUNT(width, "2048", 1, 1e6, "elements of a row"),
+    AR_OPT_TEXT(batches, "16", "list of samples in a micro-batch, one for each"),
+    AR_OPT_TEXT(lengths, "128-1024", "list of rows in a sample, one for each micro-batch"),
+    AR_OPT_CHOICE(draw, "random", SAMPLES_CHOICES,
+                  "how batches and lengths are taken from their lists"),
+    AR_OPT_CHOICE(dtype, "bfloat16", NUMERIC_CHOICES,
+                  "of weights and activations; int8 models have 16-bit activations"),
+    AR_OPT_CHOICE(bias, "fused", "separate|fused|none",
+                  "an addition of its own, part of the product, or none"),
+    AR_OPT_CHOICE(activation, "gelu", "none|relu|gelu", "after all layers but the last"),
+    AR_OPT_CHOICE(optimizer, "adam", OPTIMIZER_CHOICES, "its state is made in the first step"),
+    AR_OPT_BOOL(master, "yes", "a float32 copy of weights in fewer bits, for the optimizer"),
+    AR_OPT_CHOICE(program, "eager", PROGRAM_CHOICES,
+                  "the framework: jax makes a new array in each operation"),
+    AR_OPT_BOOL(persistent, "no", "the tensors of the tape live until the next tape begins"),
+    AR_OPT_COUNT(accumulate, "1", 1, 4096, "micro-batches in a step"),
+    AR_OPT_COUNT(recompute, "0", 0, 10000,
+                 "layers of a segment whose forward pass is run again; 0: all tensors are kept"),
     {.name = NULL},
 };
 

@@ -8,7 +8,7 @@ struct kv_values {
     struct gen_common common;
     const char *prompts, *answers; /* valid in open() */
     uint64_t rounds, batch, layers, kv_heads, head, page;
-    int type;
+    int dtype;
 };
 
 struct kv_load {
@@ -23,7 +23,7 @@ static void load_open(struct kv_load *self, struct emit *emit)
 {
     const struct kv_values *values = &self->values;
     self->token_bytes =
-        values->kv_heads * values->head * numeric_weight_bytes((enum numeric)values->type);
+        values->kv_heads * values->head * numeric_weight_bytes((enum numeric)values->dtype);
     samples_open(emit, &self->prompts, values->prompts, SAMPLES_RANDOM, 1, 1u << 24, "prompts");
     samples_open(emit, &self->answers, values->answers, SAMPLES_RANDOM, 1, 1u << 24, "answers");
     self->prompt = emit_array(emit, values->batch, sizeof *self->prompt);
@@ -42,23 +42,18 @@ static void load_draw(struct kv_load *self, struct ar_rng *rng)
     }
 }
 
-#define AT(field) offsetof(struct kv_values, field)
+#define AR_OPT_OF struct kv_values
 
 /* clang-format off */
 #define KV_LOAD_OPTIONS                                                                            \
-    {"rounds", AR_OPTION_COUNT, AT(rounds), "4", 1, 1e9, NULL,                                     \
-     "batches served, one after the other"},                                                       \
-    {"batch", AR_OPTION_COUNT, AT(batch), "16", 1, 1e5, NULL, "sequences served together"},        \
-    {"prompts", AR_OPTION_TEXT, AT(prompts), "256-1024", 0, 0, NULL,                               \
-     "list of tokens of a prompt, or of ranges to draw from"},                                     \
-    {"answers", AR_OPTION_TEXT, AT(answers), "32-256", 0, 0, NULL,                                 \
-     "list of tokens of an answer, or of ranges to draw from"},                                    \
-    {"layers", AR_OPTION_COUNT, AT(layers), "16", 1, 1000, NULL,                                   \
-     "layers, each with a cache of its own"},                                                      \
-    {"kv_heads", AR_OPTION_COUNT, AT(kv_heads), "8", 1, 1e4, NULL, "heads of keys and values"},    \
-    {"head", AR_OPTION_COUNT, AT(head), "128", 1, 1e5, NULL, "values of a head"},                  \
-    {"dtype", AR_OPTION_CHOICE, AT(type), "float16", 0, 0, NUMERIC_CHOICES,                        \
-     "of keys and values; int8 has 1 byte"}
+    AR_OPT_COUNT(rounds, "4", 1, 1e9, "batches served, one after the other"),                      \
+    AR_OPT_COUNT(batch, "16", 1, 1e5, "sequences served together"),                                \
+    AR_OPT_TEXT(prompts, "256-1024", "list of tokens of a prompt, or of ranges to draw from"),     \
+    AR_OPT_TEXT(answers, "32-256", "list of tokens of an answer, or of ranges to draw from"),      \
+    AR_OPT_COUNT(layers, "16", 1, 1000, "layers, each with a cache of its own"),                   \
+    AR_OPT_COUNT(kv_heads, "8", 1, 1e4, "heads of keys and values"),                               \
+    AR_OPT_COUNT(head, "128", 1, 1e5, "values of a head"),                                         \
+    AR_OPT_CHOICE(dtype, "float16", NUMERIC_CHOICES, "of keys and values; int8 has 1 byte")
 /* clang-format on */
 
 /* ---- kv_concat ----
@@ -223,8 +218,7 @@ static void paged_advance(struct emit *emit)
 static const struct ar_option paged_options[] = {
     GEN_COMMON_OPTIONS,
     KV_LOAD_OPTIONS,
-    {"page", AR_OPTION_COUNT, AT(page), "64", 1, 1e6, NULL,
-     "tokens whose keys and values a page holds"},
+    AR_OPT_COUNT(page, "64", 1, 1e6, "tokens whose keys and values a page holds"),
     {.name = NULL},
 };
 

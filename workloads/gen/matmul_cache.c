@@ -14,7 +14,7 @@ struct matmul_values {
     struct gen_common common;
     const char *shapes;
     uint64_t repeat, probes, kept, context, module, workspaces;
-    int type, program;
+    int dtype, program;
 };
 
 struct matmul {
@@ -44,7 +44,7 @@ static void hold_outside(struct matmul *self, uint64_t bytes)
 static void start(struct emit *emit)
 {
     struct matmul *self = (struct matmul *)emit;
-    eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    eager_start(&self->eager, emit, (enum numeric)self->values.dtype);
     self->eager.kernel_ops = true;
     hold_outside(self, self->values.context);
     for (uint64_t i = 0; i < self->values.workspaces; i++)
@@ -151,28 +151,25 @@ static void open(struct emit *emit)
     self->kernels = emit_array(emit, self->shapes.count, sizeof *self->kernels);
 }
 
-#define AT(field) offsetof(struct matmul_values, field)
+#define AR_OPT_OF struct matmul_values
 
 static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"shapes", AR_OPTION_TEXT, AT(shapes), "512;1000;4000;512;8000;2048;4000;6000;1000;3000", 0, 0,
-     NULL, "list of the rows of the square matrices, in order"},
-    {"repeat", AR_OPTION_COUNT, AT(repeat), "20", 1, 1e6, NULL,
-     "steps with each shape of the list"},
-    {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
-     "of the matrices; int8 products are drawn and given in 16 bits"},
-    {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
-     "the framework: jax has keys for its random numbers and a workspace for each product"},
-    {"probes", AR_OPTION_COUNT, AT(probes), "4", 0, 8, NULL,
-     "algorithms tried at the first product of a shape"},
-    {"kept", AR_OPTION_BYTES, AT(kept), "1MiB", 0, 1e12, NULL,
-     "held in the pool for each kernel that was loaded"},
-    {"module", AR_OPTION_BYTES, AT(module), "4MiB", 0, 1e12, NULL,
-     "held outside of the pool for each kernel that was loaded"},
-    {"context", AR_OPTION_BYTES, AT(context), "274MiB", 0, 1e12, NULL,
-     "held outside of the pool from the start"},
-    {"workspaces", AR_OPTION_COUNT, AT(workspaces), "0", 0, 2, NULL,
-     "library workspaces of 32 MiB that an earlier program left"},
+    AR_OPT_TEXT(shapes, "512;1000;4000;512;8000;2048;4000;6000;1000;3000",
+                "list of the rows of the square matrices, in order"),
+    AR_OPT_COUNT(repeat, "20", 1, 1e6, "steps with each shape of the list"),
+    AR_OPT_CHOICE(dtype, "float32", NUMERIC_CHOICES,
+                  "of the matrices; int8 products are drawn and given in 16 bits"),
+    AR_OPT_CHOICE(
+        program, "eager", PROGRAM_CHOICES,
+        "the framework: jax has keys for its random numbers and a workspace for each product"),
+    AR_OPT_COUNT(probes, "4", 0, 8, "algorithms tried at the first product of a shape"),
+    AR_OPT_BYTES(kept, "1MiB", 0, 1e12, "held in the pool for each kernel that was loaded"),
+    AR_OPT_BYTES(module, "4MiB", 0, 1e12,
+                 "held outside of the pool for each kernel that was loaded"),
+    AR_OPT_BYTES(context, "274MiB", 0, 1e12, "held outside of the pool from the start"),
+    AR_OPT_COUNT(workspaces, "0", 0, 2,
+                 "library workspaces of 32 MiB that an earlier program left"),
     {.name = NULL},
 };
 

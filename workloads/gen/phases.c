@@ -147,25 +147,21 @@ static void open(struct emit *emit)
                   "least must be at most most, and kept and leak together at most layers");
 }
 
-#define AT(field) offsetof(struct phases_values, field)
+#define AR_OPT_OF struct phases_values
 
 static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"cycles", AR_OPTION_COUNT, AT(cycles), "20", 1, 1e9, NULL, "train, evaluate, .., wake"},
-    {"steps", AR_OPTION_COUNT, AT(steps), "8", 1, 1e9, NULL, "training steps in a cycle"},
-    {"evaluations", AR_OPTION_COUNT, AT(evaluations), "4", 0, 1e9, NULL,
-     "batches evaluated in a cycle"},
-    {"layers", AR_OPTION_COUNT, AT(layers), "12", 1, 1e6, NULL, "layers"},
-    {"weight", AR_OPTION_BYTES, AT(weight), "24MiB", 1, 1e12, NULL, "bytes of a layer's weights"},
-    {"least", AR_OPTION_BYTES, AT(least), "8MiB", 1, 1e12, NULL,
-     "bytes of the smallest activation"},
-    {"most", AR_OPTION_BYTES, AT(most), "64MiB", 1, 1e12, NULL, "bytes of the largest"},
-    {"kept", AR_OPTION_COUNT, AT(kept), "4", 0, 1e6, NULL,
-     "blocks of 1 MiB a cycle that live from its first step until it sleeps"},
-    {"leak", AR_OPTION_COUNT, AT(leak), "0", 0, 1e6, NULL,
-     "blocks of 1 MiB a cycle that are never freed"},
-    {"trim", AR_OPTION_BOOL, AT(trim), "yes", 0, 0, NULL,
-     "cached memory is released before offload and sleep end"},
+    AR_OPT_COUNT(cycles, "20", 1, 1e9, "train, evaluate, .., wake"),
+    AR_OPT_COUNT(steps, "8", 1, 1e9, "training steps in a cycle"),
+    AR_OPT_COUNT(evaluations, "4", 0, 1e9, "batches evaluated in a cycle"),
+    AR_OPT_COUNT(layers, "12", 1, 1e6, "layers"),
+    AR_OPT_BYTES(weight, "24MiB", 1, 1e12, "bytes of a layer's weights"),
+    AR_OPT_BYTES(least, "8MiB", 1, 1e12, "bytes of the smallest activation"),
+    AR_OPT_BYTES(most, "64MiB", 1, 1e12, "bytes of the largest"),
+    AR_OPT_COUNT(kept, "4", 0, 1e6,
+                 "blocks of 1 MiB a cycle that live from its first step until it sleeps"),
+    AR_OPT_COUNT(leak, "0", 0, 1e6, "blocks of 1 MiB a cycle that are never freed"),
+    AR_OPT_BOOL(trim, "yes", "cached memory is released before offload and sleep end"),
     {.name = NULL},
 };
 

@@ -45,18 +45,15 @@ static void aba_advance(struct emit *emit)
         emit_step(emit);
 }
 
+#define AR_OPT_OF struct aba_values
+
 static const struct ar_option aba_options[] = {
     GEN_COMMON_OPTIONS,
-    {"output", AR_OPTION_BYTES, offsetof(struct aba_values, output), "1GiB", 1, 1e15, NULL,
-     "bytes of a method's output"},
-    {"work", AR_OPTION_BYTES, offsetof(struct aba_values, work), "4GiB", 1, 1e15, NULL,
-     "bytes of method A's work space"},
-    {"rounds", AR_OPTION_COUNT, offsetof(struct aba_values, rounds), "1", 1, 1e6, NULL,
-     "times that B and A follow the first A; outputs pile up"},
-    {"trim", AR_OPTION_BOOL, offsetof(struct aba_values, trim), "no", 0, 0, NULL,
-     "the program releases its cached memory after each A"},
-    {"kernels", AR_OPTION_BOOL, offsetof(struct aba_values, kernels), "no", 0, 0, NULL,
-     "with a kernel for each block, and a step for each method"},
+    AR_OPT_BYTES(output, "1GiB", 1, 1e15, "bytes of a method's output"),
+    AR_OPT_BYTES(work, "4GiB", 1, 1e15, "bytes of method A's work space"),
+    AR_OPT_COUNT(rounds, "1", 1, 1e6, "times that B and A follow the first A; outputs pile up"),
+    AR_OPT_BOOL(trim, "no", "the program releases its cached memory after each A"),
+    AR_OPT_BOOL(kernels, "no", "with a kernel for each block, and a step for each method"),
     {.name = NULL},
 };
 
@@ -129,16 +126,15 @@ static void crumbs_advance(struct emit *emit)
     emit_step(emit);
 }
 
+#undef AR_OPT_OF
+#define AR_OPT_OF struct crumbs_values
+
 static const struct ar_option crumbs_options[] = {
     GEN_COMMON_OPTIONS,
-    {"giant", AR_OPTION_BYTES, offsetof(struct crumbs_values, giant), "11643387904", 1, 1e15, NULL,
-     "bytes of the giant"},
-    {"total", AR_OPTION_BYTES, offsetof(struct crumbs_values, total), "499214336", 1, 1e15, NULL,
-     "bytes of all crumbs together"},
-    {"iterations", AR_OPTION_COUNT, offsetof(struct crumbs_values, iterations), "2", 1, 1e6, NULL,
-     "times that the giant is made and freed"},
-    {"trim", AR_OPTION_BOOL, offsetof(struct crumbs_values, trim), "no", 0, 0, NULL,
-     "the program releases its cached memory after the giant is freed"},
+    AR_OPT_BYTES(giant, "11643387904", 1, 1e15, "bytes of the giant"),
+    AR_OPT_BYTES(total, "499214336", 1, 1e15, "bytes of all crumbs together"),
+    AR_OPT_COUNT(iterations, "2", 1, 1e6, "times that the giant is made and freed"),
+    AR_OPT_BOOL(trim, "no", "the program releases its cached memory after the giant is freed"),
     {.name = NULL},
 };
 
@@ -209,22 +205,19 @@ static void jitter_advance(struct emit *emit)
     emit_step(emit);
 }
 
-#define AT(field) offsetof(struct jitter_values, field)
+#undef AR_OPT_OF
+#define AR_OPT_OF struct jitter_values
 
 static const struct ar_option jitter_options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", AR_OPTION_COUNT, AT(steps), "1000", 1, 1e9, NULL, "batches"},
-    {"rows", AR_OPTION_TEXT, AT(rows), "900-1100", 0, 0, NULL,
-     "list of the rows of a batch, or of ranges to draw from"},
-    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, SAMPLES_CHOICES,
-     "whether the rows are drawn or taken in turn"},
-    {"row", AR_OPTION_BYTES, AT(row), "256KiB", 1, 1e12, NULL, "bytes of a row"},
-    {"tensors", AR_OPTION_COUNT, AT(tensors), "4", 1, 1e6, NULL, "blocks of each batch"},
-    {"overlap", AR_OPTION_COUNT, AT(overlap), "2", 1, 2, NULL, "batches live at once"},
+    AR_OPT_COUNT(steps, "1000", 1, 1e9, "batches"),
+    AR_OPT_TEXT(rows, "900-1100", "list of the rows of a batch, or of ranges to draw from"),
+    AR_OPT_CHOICE(draw, "random", SAMPLES_CHOICES, "whether the rows are drawn or taken in turn"),
+    AR_OPT_BYTES(row, "256KiB", 1, 1e12, "bytes of a row"),
+    AR_OPT_COUNT(tensors, "4", 1, 1e6, "blocks of each batch"),
+    AR_OPT_COUNT(overlap, "2", 1, 2, "batches live at once"),
     {.name = NULL},
 };
-
-#undef AT
 
 const struct gen_ops jitter_batch_generator = {
     .name = "jitter_batch",
@@ -358,26 +351,25 @@ static void stash_advance(struct emit *emit)
     emit_step(emit);
 }
 
-#define AT(field) offsetof(struct stash_values, field)
+#undef AR_OPT_OF
+#define AR_OPT_OF struct stash_values
 
 static const struct ar_option stash_options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", AR_OPTION_COUNT, AT(steps), "60", 1, 1e9, NULL, "training steps"},
-    {"variant", AR_OPTION_CHOICE, AT(variant), "reverse", 0, 0, "reverse|interleaved|side",
-     "the order in which activations are freed, or their stream"},
-    {"tables", AR_OPTION_COUNT, AT(tables), "4", 1, 1e6, NULL, "embedding tables"},
-    {"table", AR_OPTION_BYTES, AT(table), "768MiB", 1, 1e12, NULL, "bytes of the largest table"},
-    {"weights", AR_OPTION_COUNT, AT(weights), "20", 0, 1e6, NULL, "dense weights"},
-    {"weight", AR_OPTION_BYTES, AT(weight), "16MiB", 1, 1e12, NULL, "bytes of a dense weight"},
-    {"activations", AR_OPTION_COUNT, AT(activations), "60", 1, 1e6, NULL, "of a step"},
-    {"largest", AR_OPTION_BYTES, AT(largest), "72MiB", 1, 1e12, NULL,
-     "bytes of the first activation"},
-    {"smallest", AR_OPTION_BYTES, AT(smallest), "4MiB", 1, 1e12, NULL,
-     "bytes that every activation has at least"},
-    {"alive", AR_OPTION_COUNT, AT(alive), "3", 0, 1e6, NULL,
-     "activations still live when the tables are made again"},
-    {"trim", AR_OPTION_CHOICE, AT(trim), "none", 0, 0, "none|forward|restore",
-     "when the program releases its cached memory: before the activations, or before the tables"},
+    AR_OPT_COUNT(steps, "60", 1, 1e9, "training steps"),
+    AR_OPT_CHOICE(variant, "reverse", "reverse|interleaved|side",
+                  "the order in which activations are freed, or their stream"),
+    AR_OPT_COUNT(tables, "4", 1, 1e6, "embedding tables"),
+    AR_OPT_BYTES(table, "768MiB", 1, 1e12, "bytes of the largest table"),
+    AR_OPT_COUNT(weights, "20", 0, 1e6, "dense weights"),
+    AR_OPT_BYTES(weight, "16MiB", 1, 1e12, "bytes of a dense weight"),
+    AR_OPT_COUNT(activations, "60", 1, 1e6, "of a step"),
+    AR_OPT_BYTES(largest, "72MiB", 1, 1e12, "bytes of the first activation"),
+    AR_OPT_BYTES(smallest, "4MiB", 1, 1e12, "bytes that every activation has at least"),
+    AR_OPT_COUNT(alive, "3", 0, 1e6, "activations still live when the tables are made again"),
+    AR_OPT_CHOICE(trim, "none", "none|forward|restore",
+                  "when the program releases its cached memory: before the activations, or before "
+                  "the tables"),
     {.name = NULL},
 };
 

@@ -14,7 +14,7 @@ struct rnn_values {
     struct gen_common common;
     const char *buckets;
     uint64_t repeat, batch, hidden, layers, vocabulary;
-    int type;
+    int dtype;
 };
 
 struct rnn {
@@ -34,7 +34,7 @@ static void start(struct emit *emit)
 {
     struct rnn *self = (struct rnn *)emit;
     const struct rnn_values *values = &self->values;
-    eager_start(&self->eager, emit, (enum numeric)values->type);
+    eager_start(&self->eager, emit, (enum numeric)values->dtype);
     self->value = numeric_value_bytes(self->eager.type);
     uint64_t table = values->vocabulary * values->hidden;
     uint64_t cell = 8 * values->hidden * values->hidden;
@@ -179,19 +179,19 @@ static void open(struct emit *emit)
     self->biases = emit_array(emit, self->values.layers, sizeof *self->biases);
 }
 
-#define AT(field) offsetof(struct rnn_values, field)
+#define AR_OPT_OF struct rnn_values
 
 static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"buckets", AR_OPTION_TEXT, AT(buckets), "5;10;20;40", 0, 0, NULL,
-     "list of the times that a bucket's sequences have, in order"},
-    {"repeat", AR_OPTION_COUNT, AT(repeat), "12", 1, 1e6, NULL, "steps with each bucket"},
-    {"batch", AR_OPTION_COUNT, AT(batch), "256", 1, 1e6, NULL, "sequences"},
-    {"hidden", AR_OPTION_COUNT, AT(hidden), "1536", 1, 1e6, NULL, "width of the hidden state"},
-    {"layers", AR_OPTION_COUNT, AT(layers), "2", 1, 1000, NULL, "cells, each above the one before"},
-    {"vocabulary", AR_OPTION_COUNT, AT(vocabulary), "20000", 1, 1e8, NULL, "words"},
-    {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
-     "of weights and activations; int8 counts as 16 bits here"},
+    AR_OPT_TEXT(buckets, "5;10;20;40",
+                "list of the times that a bucket's sequences have, in order"),
+    AR_OPT_COUNT(repeat, "12", 1, 1e6, "steps with each bucket"),
+    AR_OPT_COUNT(batch, "256", 1, 1e6, "sequences"),
+    AR_OPT_COUNT(hidden, "1536", 1, 1e6, "width of the hidden state"),
+    AR_OPT_COUNT(layers, "2", 1, 1000, "cells, each above the one before"),
+    AR_OPT_COUNT(vocabulary, "20000", 1, 1e8, "words"),
+    AR_OPT_CHOICE(dtype, "float32", NUMERIC_CHOICES,
+                  "of weights and activations; int8 counts as 16 bits here"),
     {.name = NULL},
 };
 

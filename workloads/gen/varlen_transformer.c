@@ -17,7 +17,7 @@ struct varlen_values {
     struct gen_common common;
     const char *lengths;
     uint64_t steps, layers, hidden, heads, ffn, batch, vocabulary;
-    int type, attention, optimizer, draw;
+    int dtype, attention, optimizer, draw;
     bool recompute, master;
 };
 
@@ -54,7 +54,7 @@ static void start(struct emit *emit)
 {
     struct varlen *self = (struct varlen *)emit;
     const struct varlen_values *values = &self->values;
-    eager_start(&self->eager, emit, (enum numeric)values->type);
+    eager_start(&self->eager, emit, (enum numeric)values->dtype);
     self->value = numeric_value_bytes(self->eager.type);
     uint64_t table = values->vocabulary * values->hidden;
     parameter_make(&self->eager, &self->embedding, table, table * self->value);
@@ -253,7 +253,7 @@ static void open(struct emit *emit)
 {
     struct varlen *self = (struct varlen *)emit;
     struct varlen_values *values = &self->values;
-    values->master = values->master && values->type != NUMERIC_FLOAT32;
+    values->master = values->master && values->dtype != NUMERIC_FLOAT32;
     samples_open(emit, &self->lengths, values->lengths, (enum samples_order)values->draw, 1,
                  1u << 20, "lengths");
     self->weights = emit_array(emit, parameter_count(self), sizeof *self->weights);
@@ -261,31 +261,27 @@ static void open(struct emit *emit)
     self->scratch = emit_array(emit, parameter_count(self), sizeof *self->scratch);
 }
 
-#define AT(field) offsetof(struct varlen_values, field)
+#define AR_OPT_OF struct varlen_values
 
 static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", AR_OPTION_COUNT, AT(steps), "40", 1, 1e7, NULL, "training steps"},
-    {"lengths", AR_OPTION_TEXT, AT(lengths), "128-2048", 0, 0, NULL,
-     "list of lengths, or of ranges to draw from, in tokens"},
-    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, SAMPLES_CHOICES,
-     "whether the lengths are drawn or taken in turn"},
-    {"batch", AR_OPTION_COUNT, AT(batch), "4", 1, 1e6, NULL, "sequences"},
-    {"layers", AR_OPTION_COUNT, AT(layers), "12", 1, 1000, NULL, "layers"},
-    {"hidden", AR_OPTION_COUNT, AT(hidden), "1024", 1, 1e6, NULL, "width of the stream"},
-    {"heads", AR_OPTION_COUNT, AT(heads), "16", 1, 1e4, NULL, "of attention"},
-    {"ffn", AR_OPTION_COUNT, AT(ffn), "4096", 1, 1e7, NULL, "width of the feed-forward network"},
-    {"vocabulary", AR_OPTION_COUNT, AT(vocabulary), "32000", 1, 1e8, NULL, "words"},
-    {"dtype", AR_OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
-     "of weights and activations; int8 counts as 16 bits here"},
-    {"attention", AR_OPTION_CHOICE, AT(attention), "flash", 0, 0, "flash|full",
-     "full saves the scores, quadratic in the length"},
-    {"recompute", AR_OPTION_BOOL, AT(recompute), "no", 0, 0, NULL,
-     "layers save only their input and run again in the backward pass"},
-    {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES,
-     "of all weights"},
-    {"master", AR_OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
-     "a float32 copy of weights that have fewer bits"},
+    AR_OPT_COUNT(steps, "40", 1, 1e7, "training steps"),
+    AR_OPT_TEXT(lengths, "128-2048", "list of lengths, or of ranges to draw from, in tokens"),
+    AR_OPT_CHOICE(draw, "random", SAMPLES_CHOICES,
+                  "whether the lengths are drawn or taken in turn"),
+    AR_OPT_COUNT(batch, "4", 1, 1e6, "sequences"),
+    AR_OPT_COUNT(layers, "12", 1, 1000, "layers"),
+    AR_OPT_COUNT(hidden, "1024", 1, 1e6, "width of the stream"),
+    AR_OPT_COUNT(heads, "16", 1, 1e4, "of attention"),
+    AR_OPT_COUNT(ffn, "4096", 1, 1e7, "width of the feed-forward network"),
+    AR_OPT_COUNT(vocabulary, "32000", 1, 1e8, "words"),
+    AR_OPT_CHOICE(dtype, "bfloat16", NUMERIC_CHOICES,
+                  "of weights and activations; int8 counts as 16 bits here"),
+    AR_OPT_CHOICE(attention, "flash", "flash|full",
+                  "full saves the scores, quadratic in the length"),
+    AR_OPT_BOOL(recompute, "no", "layers save only their input and run again in the backward pass"),
+    AR_OPT_CHOICE(optimizer, "adam", OPTIMIZER_CHOICES, "of all weights"),
+    AR_OPT_BOOL(master, "yes", "a float32 copy of weights that have fewer bits"),
     {.name = NULL},
 };
 

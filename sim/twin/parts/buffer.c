@@ -16,12 +16,13 @@ struct buffer {
     bool loaded;
 };
 
+#define AR_OPT_OF struct values
+
 static const struct ar_option options[] = {
-    {"bytes", AR_OPTION_BYTES, offsetof(struct values, bytes), "0", 0, 0, NULL, "of one buffer"},
-    {"count", AR_OPTION_COUNT, offsetof(struct values, count), "1", 1, 1e6, NULL,
-     "number of buffers"},
-    {"where", AR_OPTION_CHOICE, offsetof(struct values, where), "pool", 0, 0, "pool|outside|pinned",
-     "the process's pool, the card outside of it, or pinned host memory"},
+    AR_OPT_BYTES(bytes, "0", 0, 0, "of one buffer"),
+    AR_OPT_COUNT(count, "1", 1, 1e6, "number of buffers"),
+    AR_OPT_CHOICE(where, "pool", "pool|outside|pinned",
+                  "the process's pool, the card outside of it, or pinned host memory"),
     {0},
 };
 

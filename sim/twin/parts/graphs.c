@@ -22,7 +22,7 @@ enum { ORDER_DESCENDING, ORDER_ASCENDING };
 
 struct values {
     const char *sizes, *version, *driver, *requests;
-    uint64_t max_num_seqs, max_batched_tokens, largest;
+    uint64_t max_num_seqs, max_num_batched_tokens, max_capture_size;
     uint64_t layers, ranks, kernels, bytes_per_token, kept_per_token, workspace, streams;
     int rules, mode, pool, order;
 };
@@ -49,44 +49,39 @@ struct graphs {
     struct twin_block state[2]; /* of random numbers, as long as the process */
 };
 
-#define OPTION(field) offsetof(struct values, field)
+#define AR_OPT_OF struct values
 
 static const struct ar_option options[] = {
-    {"rules", AR_OPTION_CHOICE, OPTION(rules), "list", 0, 0, "list|vllm|sglang",
-     "whose batch sizes: `sizes`, or the defaults of an engine"},
-    {"sizes", AR_OPTION_TEXT, OPTION(sizes), NULL, 0, 0, NULL,
-     "batch sizes, such as \"1 2 4 8-256/8\" (a range with its step)"},
-    {"version", AR_OPTION_TEXT, OPTION(version), NULL, 0, 0, NULL,
-     "of the engine, such as 0.9; default: the newest"},
-    {"max_num_seqs", AR_OPTION_COUNT, OPTION(max_num_seqs), "256", 1, 65536, NULL,
-     "vllm: its option; sglang: --cuda-graph-max-bs"},
-    {"max_num_batched_tokens", AR_OPTION_COUNT, OPTION(max_batched_tokens), "0", 0, 1e6, NULL,
-     "vllm: no size is larger; 0: no bound"},
-    {"max_capture_size", AR_OPTION_COUNT, OPTION(largest), "0", 0, 8192, NULL,
-     "vllm: max_cudagraph_capture_size; 0: its default"},
-    {"layers", AR_OPTION_COUNT, OPTION(layers), "32", 1, 1000, NULL, "of the decoder"},
-    {"ranks", AR_OPTION_COUNT, OPTION(ranks), "1", 1, 4096, NULL, "tensor parallelism"},
-    {"mode", AR_OPTION_CHOICE, OPTION(mode), "full", 0, 0, "full|piecewise|both",
-     "graphs of the whole pass, between attention kernels, or both (full up to max_num_seqs)"},
-    {"kernels", AR_OPTION_COUNT, OPTION(kernels), "0", 0, 1e7, NULL,
-     "kernels of a captured size; 0: by layers and ranks"},
-    {"bytes_per_token", AR_OPTION_BYTES, OPTION(bytes_per_token), "0", 0, 0, NULL,
-     "activations of a capture for each token, as one request"},
-    {"requests", AR_OPTION_TEXT, OPTION(requests), NULL, 0, 0, NULL,
-     "instead, for each layer: bytes for each token and how many later ones it outlives, \"2048:1 "
-     "6144:8\""},
-    {"kept_per_token", AR_OPTION_BYTES, OPTION(kept_per_token), "0", 0, 0, NULL,
-     "what stays live of each size for each token"},
-    {"workspace", AR_OPTION_BYTES, OPTION(workspace), "0", 0, 0, NULL,
-     "of cuBLAS for the stream of the captures; stays live in the pool"},
-    {"streams", AR_OPTION_BYTES, OPTION(streams), "0", 0, 0, NULL,
-     "of the driver for the first streams of the process: 70MiB with PyTorch, if it had none"},
-    {"pool", AR_OPTION_CHOICE, OPTION(pool), "shared", 0, 0, "shared|each",
-     "one private pool for all sizes, or one for each"},
-    {"order", AR_OPTION_CHOICE, OPTION(order), "descending", 0, 0, "descending|ascending",
-     "engines capture the largest size first"},
-    {"driver", AR_OPTION_TEXT, OPTION(driver), NULL, 0, 0, NULL,
-     "CUDA version of the driver, such as 12.2; default: 13.0 or newer"},
+    AR_OPT_CHOICE(rules, "list", "list|vllm|sglang",
+                  "whose batch sizes: `sizes`, or the defaults of an engine"),
+    AR_OPT_TEXT(sizes, NULL, "batch sizes, such as \"1 2 4 8-256/8\" (a range with its step)"),
+    AR_OPT_TEXT(version, NULL, "of the engine, such as 0.9; default: the newest"),
+    AR_OPT_COUNT(max_num_seqs, "256", 1, 65536, "vllm: its option; sglang: --cuda-graph-max-bs"),
+    AR_OPT_COUNT(max_num_batched_tokens, "0", 0, 1e6, "vllm: no size is larger; 0: no bound"),
+    AR_OPT_COUNT(max_capture_size, "0", 0, 8192,
+                 "vllm: max_cudagraph_capture_size; 0: its default"),
+    AR_OPT_COUNT(layers, "32", 1, 1000, "of the decoder"),
+    AR_OPT_COUNT(ranks, "1", 1, 4096, "tensor parallelism"),
+    AR_OPT_CHOICE(
+        mode, "full", "full|piecewise|both",
+        "graphs of the whole pass, between attention kernels, or both (full up to max_num_seqs)"),
+    AR_OPT_COUNT(kernels, "0", 0, 1e7, "kernels of a captured size; 0: by layers and ranks"),
+    AR_OPT_BYTES(bytes_per_token, "0", 0, 0,
+                 "activations of a capture for each token, as one request"),
+    AR_OPT_TEXT(requests, NULL,
+                "instead, for each layer: bytes for each token and how many later ones it "
+                "outlives, \"2048:1 "
+                "6144:8\""),
+    AR_OPT_BYTES(kept_per_token, "0", 0, 0, "what stays live of each size for each token"),
+    AR_OPT_BYTES(workspace, "0", 0, 0,
+                 "of cuBLAS for the stream of the captures; stays live in the pool"),
+    AR_OPT_BYTES(
+        streams, "0", 0, 0,
+        "of the driver for the first streams of the process: 70MiB with PyTorch, if it had none"),
+    AR_OPT_CHOICE(pool, "shared", "shared|each", "one private pool for all sizes, or one for each"),
+    AR_OPT_CHOICE(order, "descending", "descending|ascending",
+                  "engines capture the largest size first"),
+    AR_OPT_TEXT(driver, NULL, "CUDA version of the driver, such as 12.2; default: 13.0 or newer"),
     {0},
 };
 
@@ -118,8 +113,8 @@ static enum ar_status read_sizes(struct graphs *self, const struct values *value
         return ar_invalid(error, "version = %.40s: write a release, such as 0.9", values->version);
     uint32_t most = (uint32_t)values->max_num_seqs;
     if (values->rules == BY_VLLM)
-        graphs_vllm_sizes(release, most, (uint32_t)values->max_batched_tokens,
-                          (uint32_t)values->largest, &self->sizes);
+        graphs_vllm_sizes(release, most, (uint32_t)values->max_num_batched_tokens,
+                          (uint32_t)values->max_capture_size, &self->sizes);
     else
         graphs_sglang_sizes(release, most, &self->sizes);
     return AR_OK;

@@ -45,13 +45,14 @@ struct program {
     size_t pool_count;
 };
 
+#define AR_OPT_OF struct values
+
 static const struct ar_option options[] = {
-    {"workload", AR_OPTION_TEXT, offsetof(struct values, workload), NULL, 0, 0, NULL,
-     "a trace with marks, of which each ends a section: PART.SECTION"},
-    {"regions", AR_OPTION_TEXT, offsetof(struct values, regions), "", 0, 0, NULL,
-     "tags of its MemPools, in the order of their first requests: their memory can sleep"},
-    {"backup", AR_OPTION_TEXT, offsetof(struct values, backup), "", 0, 0, NULL,
-     "the tag whose contents sleep copies to pinned host memory"},
+    AR_OPT_TEXT(workload, NULL, "a trace with marks, of which each ends a section: PART.SECTION"),
+    AR_OPT_TEXT(
+        regions, "",
+        "tags of its MemPools, in the order of their first requests: their memory can sleep"),
+    AR_OPT_TEXT(backup, "", "the tag whose contents sleep copies to pinned host memory"),
     {0},
 };
 

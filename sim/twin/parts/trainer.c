@@ -24,7 +24,7 @@ struct values {
     struct sizes sizes;
     int offload_to, region, streams, update_by;
     bool backup;
-    uint64_t update_bucket_bytes, shards;
+    uint64_t update_bucket, shards;
 };
 
 struct trainer {
@@ -35,32 +35,33 @@ struct trainer {
     bool asleep;
 };
 
+#define AR_OPT_OF struct values
+
 static const struct ar_option options[] = {
-    {"workload", AR_OPTION_TEXT, offsetof(struct values, workload), NULL, 0, 0, NULL,
-     "a recording, a traced program or a generator ({rank}: number of the rank); else the sizes "
-     "below are used"},
-    {"repeat_from", AR_OPTION_COUNT, offsetof(struct values, repeat_from), "2", 1, 1e9, NULL,
-     "the step of the workload that follows its last one"},
-    {"streams", AR_OPTION_CHOICE, offsetof(struct values, streams), "own", 0, 0, "own|one",
-     "the streams of the workload, or all of its requests on one"},
-    {"evaluate", AR_OPTION_TEXT, offsetof(struct values, evaluate), NULL, 0, 0, NULL,
-     "the workload of the action evaluate"},
+    AR_OPT_TEXT(
+        workload, NULL,
+        "a recording, a traced program or a generator ({rank}: number of the rank); else the sizes "
+        "below are used"),
+    AR_OPT_COUNT(repeat_from, "2", 1, 1e9, "the step of the workload that follows its last one"),
+    AR_OPT_CHOICE(streams, "own", "own|one",
+                  "the streams of the workload, or all of its requests on one"),
+    AR_OPT_TEXT(evaluate, NULL, "the workload of the action evaluate"),
     SIZES_OPTIONS,
-    {"offload_to", AR_OPTION_CHOICE, offsetof(struct values, offload_to), "pageable", 0, 0,
-     "pageable|pinned", "host memory of the action offload"},
-    {"region", AR_OPTION_CHOICE, offsetof(struct values, region), "none", 0, 0,
-     "none|saver|preload",
-     "all of its memory is in a region of torch_memory_saver (saver: with pools; preload: the "
-     "version without)"},
-    {"backup", AR_OPTION_BOOL, offsetof(struct values, backup), "true", 0, 0, NULL,
-     "the action sleep copies the region to pinned host memory"},
-    {"update_bucket", AR_OPTION_BYTES, offsetof(struct values, update_bucket_bytes), "0", 0, 0,
-     NULL, "bytes of weights that `update` gathers at a time; 0: one tensor"},
-    {"update_by", AR_OPTION_CHOICE, offsetof(struct values, update_by), "copy", 0, 0, "copy|ipc",
-     "how another process gets a bucket: in memory of its own, or it maps the trainer's"},
-    {"shards", AR_OPTION_COUNT, offsetof(struct values, shards), "0", 0, 65536, NULL,
-     "the weights of this card are one of so many shards, and `update` gathers all; 0: by the "
-     "model, or 1"},
+    AR_OPT_CHOICE(offload_to, "pageable", "pageable|pinned", "host memory of the action offload"),
+    AR_OPT_CHOICE(
+        region, "none", "none|saver|preload",
+        "all of its memory is in a region of torch_memory_saver (saver: with pools; preload: the "
+        "version without)"),
+    AR_OPT_BOOL(backup, "true", "the action sleep copies the region to pinned host memory"),
+    AR_OPT_BYTES(update_bucket, "0", 0, 0,
+                 "bytes of weights that `update` gathers at a time; 0: one tensor"),
+    AR_OPT_CHOICE(
+        update_by, "copy", "copy|ipc",
+        "how another process gets a bucket: in memory of its own, or it maps the trainer's"),
+    AR_OPT_COUNT(
+        shards, "0", 0, 65536,
+        "the weights of this card are one of so many shards, and `update` gathers all; 0: by the "
+        "model, or 1"),
     {0},
 };
 
@@ -275,7 +276,7 @@ static void add_weight(void *argument, struct player_block *block)
     struct sending *self = argument;
     const struct values *values = self->trainer->base.values;
     uint64_t bytes = block->block.bytes * self->trainer->shards;
-    if (self->bucket_bytes && self->bucket_bytes + bytes > values->update_bucket_bytes)
+    if (self->bucket_bytes && self->bucket_bytes + bytes > values->update_bucket)
         send_bucket(self);
     self->bucket_bytes += bytes;
 }
@@ -423,7 +424,7 @@ static bool trainer_what_if(const void *of, size_t index, struct twin_what_if *o
     const struct twin_offer list[] = {
         {values->streams == STREAMS_OWN && has_streams(values->workload),
          {.text = "its streams merged into one", .option = "streams", .value = "one"}},
-        {values->update_bucket_bytes > SMALL_BUCKET,
+        {values->update_bucket > SMALL_BUCKET,
          {.text = "updates in pieces of 256 MiB", .option = "update_bucket", .value = "256MiB"}},
         {values->update_by == UPDATE_COPY,
          {.text = "another process maps the buckets of an update",
