@@ -22,122 +22,75 @@ static const char *const column_names[COLUMNS] = {"id", "lower", "upper", "size"
 
 struct reading {
     struct plan_file *plan;
-    const char *path;
-    enum column columns[PLACES_MOST]; /* COLUMNS: skipped */
-    unsigned places;
-    struct trace_lines *lines;
+    size_t places, place_of[COLUMNS]; /* of a row */
 };
 
 static enum ar_status read_head(struct reading *r, char *line, struct ar_error *error)
 {
-    unsigned seen = 0;
-    for (char *word = line; word; r->places++) {
-        char *comma = strchr(word, ',');
-        if (comma)
-            *comma = '\0';
-        if (r->places == PLACES_MOST)
-            return ar_error_set(error, AR_FORMAT, "%s:1: more than %u columns", r->path,
-                                PLACES_MOST);
-        r->columns[r->places] = COLUMNS;
-        for (enum column column = 0; column < COLUMNS; column++)
-            if (strcmp(word, column_names[column]) == 0 && !(seen & 1u << column)) {
-                r->columns[r->places] = column;
-                seen |= 1u << column;
-            }
-        word = comma ? comma + 1 : NULL;
-    }
-    for (enum column column = 0; column < COLUMNS; column++)
-        if (!(seen & 1u << column))
+    char *words[PLACES_MOST];
+    r->places = fields_split(line, ',', words, PLACES_MOST);
+    if (r->places > PLACES_MOST)
+        return ar_error_set(error, AR_FORMAT, "more than %u columns", PLACES_MOST);
+    for (enum column column = 0; column < COLUMNS; column++) {
+        size_t place = 0;
+        while (place < r->places && strcmp(words[place], column_names[column]) != 0)
+            place++;
+        if (place == r->places)
             return ar_error_set(error, AR_FORMAT,
-                                "%s:1: no column \"%s\": a plan's first line is "
+                                "no column \"%s\": a plan's first line is "
                                 "id,lower,upper,size,offset",
-                                r->path, column_names[column]);
+                                column_names[column]);
+        r->place_of[column] = place;
+    }
     return AR_OK;
 }
 
-static enum ar_status read_number(const struct reading *r, const char *word, enum column column,
-                                  int64_t *number, struct ar_error *error)
+static enum ar_status read_number(const char *word, enum column column, int64_t *number,
+                                  struct ar_error *error)
 {
     char *end;
     errno = 0;
     *number = strtoll(word, &end, 10);
     if (errno || end == word || *end || *word == ' ' || *word == '+')
-        return ar_error_set(error, AR_FORMAT,
-                            "%s:%" PRIu64 ": %s \"%.40s\" is not a whole number below 2^63",
-                            r->path, r->lines->number, column_names[column], word);
+        return ar_error_set(error, AR_FORMAT, "%s \"%.40s\" is not a whole number below 2^63",
+                            column_names[column], word);
     return AR_OK;
 }
 
-static enum ar_status read_field(const struct reading *r, struct plan_row *row, enum column column,
-                                 const char *word, struct ar_error *error)
+static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
 {
-    switch (column) {
-    case ID:
-        row->name = strdup(word);
-        return row->name ? AR_OK
-                         : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a plan");
-    case LOWER:
-        return read_number(r, word, column, &row->lower, error);
-    case UPPER:
-        return read_number(r, word, column, &row->upper, error);
-    case SIZE:
-        return read_number(r, word, column, &row->size, error);
-    case OFFSET:
-        return read_number(r, word, column, &row->offset, error);
-    default:
-        return AR_OK;
-    }
-}
-
-static enum ar_status read_row(struct reading *r, char *line, struct ar_error *error)
-{
+    struct reading *r = self;
     struct plan_file *plan = r->plan;
+    char *words[PLACES_MOST];
+    int64_t numbers[COLUMNS];
+    if (!r->places)
+        return read_head(r, line, error);
+    size_t count = fields_split(line, ',', words, PLACES_MOST);
+    if (count != r->places)
+        return ar_error_set(error, AR_FORMAT, "%zu fields, wanted %zu", count, r->places);
+    for (enum column column = LOWER; column < COLUMNS; column++)
+        AR_TRY(read_number(words[r->place_of[column]], column, &numbers[column], error));
     AR_TRY_MEMORY(ar_array_make_room(&plan->rows, plan->count, &plan->room, sizeof *plan->rows),
                   error, "a plan");
     struct plan_row *row = &plan->rows[plan->count++];
-    *row = (struct plan_row){.line = r->lines->number};
-    unsigned place = 0;
-    for (char *word = line; word; place++) {
-        char *comma = strchr(word, ',');
-        if (comma)
-            *comma = '\0';
-        if (place < r->places)
-            AR_TRY(read_field(r, row, r->columns[place], word, error));
-        word = comma ? comma + 1 : NULL;
-    }
-    if (place != r->places)
-        return ar_error_set(error, AR_FORMAT, "%s:%" PRIu64 ": %u fields, wanted %u", r->path,
-                            r->lines->number, place, r->places);
+    *row = (struct plan_row){strdup(words[r->place_of[ID]]),
+                             numbers[LOWER],
+                             numbers[UPPER],
+                             numbers[SIZE],
+                             numbers[OFFSET],
+                             number};
+    AR_TRY_MEMORY(row->name, error, "a plan");
     return AR_OK;
-}
-
-static enum ar_status read_lines(struct reading *r, struct ar_error *error)
-{
-    char *line;
-    size_t length;
-    AR_TRY(trace_lines_next(r->lines, &line, &length, error));
-    if (!line)
-        return ar_error_set(error, AR_FORMAT, "%s: the file is empty", r->path);
-    AR_TRY(read_head(r, line, error));
-    for (;;) {
-        AR_TRY(trace_lines_next(r->lines, &line, &length, error));
-        if (!line)
-            return AR_OK;
-        if (length)
-            AR_TRY(read_row(r, line, error));
-    }
 }
 
 enum ar_status plan_file_read(struct plan_file *self, const char *path, struct ar_error *error)
 {
     AR_CLOSED(trace_input_close_at) struct trace_input *input = NULL;
-    AR_FREED struct trace_lines *lines = malloc(sizeof *lines);
-    struct reading r = {.plan = self, .path = path, .lines = lines};
+    struct reading r = {.plan = self};
     *self = (struct plan_file){.rows = NULL};
-    AR_TRY_MEMORY(lines, error, "a plan");
     AR_TRY(trace_input_open(path, &input, error));
-    trace_lines_start(lines, input);
-    return read_lines(&r, error);
+    AR_TRY(fields_lines(input, take_line, &r, error));
+    return r.places ? AR_OK : ar_error_set(error, AR_FORMAT, "%s: the file is empty", path);
 }
 
 void plan_file_close(struct plan_file *self)
