@@ -40,6 +40,10 @@ static inline bool ar_array_make_room(void *array, size_t count, size_t *room, s
     (ar_array_make_room(&(items), (count), &(room), sizeof *(items)) &&                            \
      ((items)[(count)++] = (item), true))
 
+/* The same as a status, for AR_TRY or return. The rest says what had no memory (ar_no_memory). */
+#define AR_APPEND(items, count, room, item, error, ...)                                            \
+    (AR_ARRAY_ADD(items, count, room, item) ? AR_OK : ar_no_memory(error, __VA_ARGS__))
+
 /* Inserts an item before item `at` of an array that has room for it; removes item `at`. */
 #define AR_ARRAY_INSERT(items, count, at, ...)                                                     \
     (memmove((items) + (at) + 1, (items) + (at), ((count) - (at)) * sizeof *(items)),              \

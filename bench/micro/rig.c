@@ -77,9 +77,8 @@ struct reading {
 static enum ar_status append(struct reading *reading, struct micro_op op)
 {
     struct micro_ops *ops = reading->ops;
-    AR_TRY_MEMORY(AR_ARRAY_ADD(ops->at, ops->count, reading->capacity, op), reading->error,
-                  "%zu operations", ops->count);
-    return AR_OK;
+    return AR_APPEND(ops->at, ops->count, reading->capacity, op, reading->error, "%zu operations",
+                     ops->count);
 }
 
 static enum ar_status read_event(struct reading *reading, const struct trace_event *event)

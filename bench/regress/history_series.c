@@ -70,8 +70,8 @@ static enum ar_status add_point(struct making *self, struct history_series *seri
 {
     AR_TRY_MEMORY(series, self->error, "the history");
     struct history_point point = {line, value, series->count == 0 || series->epoch != epoch, value};
-    AR_TRY_MEMORY(AR_ARRAY_ADD(series->points, series->count, series->room, point), self->error,
-                  "the history");
+    AR_TRY(
+        AR_APPEND(series->points, series->count, series->room, point, self->error, "the history"));
     series->epoch = epoch;
     return AR_OK;
 }
@@ -269,9 +269,8 @@ static enum ar_status add_change(struct judge *self, size_t series_index, size_t
         change.verdict = VERDICT_AMBIGUOUS;
     if (point->before > 0 && !isinf(point->before) && strcmp(series->figure, "outcome") != 0)
         change.change = fabs(point->after / point->before - 1);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(out->changes, out->change_count, out->change_room, change),
-                  self->error, "the history");
-    return AR_OK;
+    return AR_APPEND(out->changes, out->change_count, out->change_room, change, self->error,
+                     "the history");
 }
 
 /* Sets the level of every point of a stretch, and which of its changes stand. */

@@ -124,9 +124,7 @@ static enum ar_status take_run(struct result_set *self, const json_t *object, si
             error, AR_FORMAT,
             "workload %s differs from the one in an earlier file of the same result set",
             like.workload);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(row->runs, row->run_count, row->run_room, run), error,
-                  "the results");
-    return AR_OK;
+    return AR_APPEND(row->runs, row->run_count, row->run_room, run, error, "the results");
 }
 
 static enum ar_status take_context(struct result_set *self, const json_t *context,
@@ -185,8 +183,8 @@ static enum ar_status take_counts(struct result_set *self, const json_t *root,
         AR_TRY(text_of(row, "trace", &count.trace, error));
         AR_TRY(text_of(row, "kind", &count.kind, error));
         AR_TRY(text_of(row, "measure", &count.measure, error));
-        AR_TRY_MEMORY(AR_ARRAY_ADD(self->counts, self->count_count, self->count_room, count), error,
-                      "the results");
+        AR_TRY(AR_APPEND(self->counts, self->count_count, self->count_room, count, error,
+                         "the results"));
     }
     return AR_OK;
 }

@@ -28,9 +28,7 @@ const char *verdict_name(enum verdict verdict)
 static enum ar_status add_row(struct work *work, const struct verdict_row *row)
 {
     struct verdicts *out = work->out;
-    AR_TRY_MEMORY(AR_ARRAY_ADD(out->rows, out->count, out->room, *row), work->error,
-                  "the comparison");
-    return AR_OK;
+    return AR_APPEND(out->rows, out->count, out->room, *row, work->error, "the comparison");
 }
 
 static struct verdict_row row_of(const struct result_row *run, const char *figure,

@@ -44,9 +44,7 @@ static enum ar_status add_point(struct chrome_trace *self, const struct observer
             return AR_OK;
         }
     }
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->points, self->point_count, self->point_room, point), error,
-                  "a timeline");
-    return AR_OK;
+    return AR_APPEND(self->points, self->point_count, self->point_room, point, error, "a timeline");
 }
 
 static enum ar_status add_slice(struct chrome_trace *self, const struct observer_event *event,
@@ -60,8 +58,8 @@ static enum ar_status add_slice(struct chrome_trace *self, const struct observer
         .call = event->call,
         .refused = event->refused,
     };
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->slices, self->slice_count, self->slice_room, slice), error,
-                  "a timeline");
+    AR_TRY(
+        AR_APPEND(self->slices, self->slice_count, self->slice_room, slice, error, "a timeline"));
     self->at_ns += slice.length_ns;
     return AR_OK;
 }
@@ -78,9 +76,8 @@ static enum ar_status add_instant(struct chrome_trace *self, const struct observ
     struct chrome_instant instant = {.at_ns = self->at_ns,
                                      .bytes = event->kind == OBSERVER_MARK ? 0 : event->bytes};
     AR_TRY(texts_intern(&self->labels, name, strlen(name), &instant.label, error));
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->instants, self->instant_count, self->instant_room, instant),
-                  error, "a timeline");
-    return AR_OK;
+    return AR_APPEND(self->instants, self->instant_count, self->instant_room, instant, error,
+                     "a timeline");
 }
 
 enum ar_status chrome_trace_observe(void *argument, const struct observer_event *event,

@@ -135,8 +135,8 @@ static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setu
     if (suite->count == TENANTS_MOST)
         return bad(self, "at most 256 processes");
     self->begun[suite->count] = self->line->section_number;
-    AR_TRY_MEMORY(AR_ARRAY_ADD(suite->setups, suite->count, suite->room, (struct tenant_setup){0}),
-                  self->error, "a suite");
+    AR_TRY(AR_APPEND(suite->setups, suite->count, suite->room, (struct tenant_setup){0},
+                     self->error, "a suite"));
     *setup = &suite->setups[suite->count - 1];
     return copy(self, name, &(*setup)->name);
 }

@@ -584,8 +584,7 @@ static enum ar_status keep(struct twin_trials *self, uint64_t run,
                            const struct twin_outcome_record *record, struct ar_error *error)
 {
     struct twin_done done = {run, *record};
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->done, self->done_count, self->done_room, done), error,
-                  "what-ifs");
+    AR_TRY(AR_APPEND(self->done, self->done_count, self->done_room, done, error, "what-ifs"));
     return self->has_journal ? journal_add(&self->journal, run, record, sizeof *record, error)
                              : AR_OK;
 }

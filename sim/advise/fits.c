@@ -54,7 +54,7 @@ static enum ar_status read_note(struct fits_notes *self, const char *text, struc
             continue;
         const struct fits_note note = read_fields((enum fits_note_kind)kind, rest);
         AR_RAISE(self->more_bytes, note.more_bytes);
-        AR_TRY_MEMORY(AR_ARRAY_ADD(self->at, self->count, self->room, note), error, "the notes");
+        AR_TRY(AR_APPEND(self->at, self->count, self->room, note, error, "the notes"));
     }
     return AR_OK;
 }

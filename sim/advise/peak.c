@@ -283,9 +283,7 @@ static enum ar_status add_line(struct pairing *self, struct batch_line line, str
 {
     if (self->count == self->room && self->count >= LINES_LEAST && self->count > 2 * self->kept)
         self->count = self->kept = keep_highest(self->lines, self->count);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->lines, self->count, self->room, line), error, "%zu events",
-                  self->count);
-    return AR_OK;
+    return AR_APPEND(self->lines, self->count, self->room, line, error, "%zu events", self->count);
 }
 
 /* Reads both traces to their ends. `*aligned` is false if their events differ; then only the peaks

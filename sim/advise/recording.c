@@ -300,9 +300,7 @@ struct finding {
 
 static enum ar_status keep_try(struct found *self, uint64_t number, struct ar_error *error)
 {
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->at, self->count, self->room, number), error, "%zu requests",
-                  self->count);
-    return AR_OK;
+    return AR_APPEND(self->at, self->count, self->room, number, error, "%zu requests", self->count);
 }
 
 static void end_run(struct finding *self)

@@ -315,9 +315,8 @@ static enum ar_status take_segment(struct recorded_final *final, const char *tex
     if (!recording_number(&at, &area.address) || !recording_number(&at, &area.bytes) ||
         !recording_owner(at, &area))
         return misread(text, error);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(final->areas, final->area_count, final->area_room, area), error,
-                  "what was recorded");
-    return AR_OK;
+    return AR_APPEND(final->areas, final->area_count, final->area_room, area, error,
+                     "what was recorded");
 }
 
 static enum ar_status take_block(struct recorded_final *final, const char *text, uint64_t event,
@@ -343,9 +342,8 @@ static enum ar_status take_block(struct recorded_final *final, const char *text,
         return misread(text, error);
     block.state = states[which].state;
     final->has_pending |= block.state == AR_POLICY_RANGE_PENDING;
-    AR_TRY_MEMORY(AR_ARRAY_ADD(final->blocks, final->block_count, final->block_room, block), error,
-                  "what was recorded");
-    return AR_OK;
+    return AR_APPEND(final->blocks, final->block_count, final->block_room, block, error,
+                     "what was recorded");
 }
 
 enum ar_status recorded_final_note(struct recorded_final *final, const char *text, uint64_t event,

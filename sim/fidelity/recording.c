@@ -93,8 +93,8 @@ static enum ar_status join_group(struct reading *reading, struct ar_error *error
         .begun = reading->memory_made,
         .cause = reading->released ? CAUSE_GIVEN : CAUSE_UNDECIDED,
     };
-    AR_TRY_MEMORY(AR_ARRAY_ADD(out->groups, out->group_count, out->group_room, group), error,
-                  "what was recorded");
+    AR_TRY(AR_APPEND(out->groups, out->group_count, out->group_room, group, error,
+                     "what was recorded"));
     reading->joins = true;
     reading->released = false;
     return AR_OK;
@@ -107,8 +107,8 @@ static enum ar_status on_action(struct reading *reading, enum recorded_kind kind
     const struct recorded_action action = {
         .event = reading->event, .address = address, .bytes = bytes, .kind = kind};
     AR_TRY(is_gone(kind) ? join_group(reading, error) : AR_OK);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(out->actions, out->action_count, out->action_room, action), error,
-                  "what was recorded");
+    AR_TRY(AR_APPEND(out->actions, out->action_count, out->action_room, action, error,
+                     "what was recorded"));
     out->has_pages |= kind == RECORDED_MAPPED;
     AR_RAISE(out->highest_address, address + bytes);
     if (is_gone(kind)) {
@@ -222,9 +222,8 @@ static enum ar_status on_request(struct reading *reading, const struct trace_eve
                     .mempool = keys->mempool,
                     .may_fail = event->kind == TRACE_PROBE},
     };
-    return AR_ARRAY_ADD(out->requests, out->request_count, out->request_room, request)
-               ? AR_OK
-               : ar_no_memory(error, "what was recorded");
+    return AR_APPEND(out->requests, out->request_count, out->request_room, request, error,
+                     "what was recorded");
 }
 
 /* Blocks of the start come first: their requests, notes, and frees that were requested before. */
@@ -237,9 +236,8 @@ static bool tells_of_start(const struct reading *reading, const struct trace_eve
 static enum ar_status on_completion(struct reading *reading, struct ar_error *error)
 {
     struct recording *out = reading->out;
-    AR_TRY_MEMORY(
-        AR_ARRAY_ADD(out->completions, out->completion_count, out->completion_room, reading->event),
-        error, "what was recorded");
+    AR_TRY(AR_APPEND(out->completions, out->completion_count, out->completion_room, reading->event,
+                     error, "what was recorded"));
     reading->joins = false;
     return AR_OK;
 }
@@ -298,8 +296,8 @@ static enum ar_status sort_initial(struct reading *reading, struct ar_error *err
                               " existed before it, but the segments of that time are missing "
                               "(!,segment lines before the first event, see FORMAT.md)",
                               reading->source->info.name, request->id);
-        AR_TRY_MEMORY(AR_ARRAY_ADD(out->unmade, out->unmade_count, out->unmade_room, request->id),
-                      error, "what was recorded");
+        AR_TRY(AR_APPEND(out->unmade, out->unmade_count, out->unmade_room, request->id, error,
+                         "what was recorded"));
     }
     return AR_OK;
 }

@@ -29,8 +29,8 @@ static enum ar_status take_area(struct recorded_start *start, const char *text,
         (area.pages ? *at != '\0' : !recording_owner(at, &area)) ||
         area.bytes > UINT64_MAX - area.address)
         return misread(text, error);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(start->areas, start->area_count, start->area_room, area), error,
-                  "what was recorded");
+    AR_TRY(AR_APPEND(start->areas, start->area_count, start->area_room, area, error,
+                     "what was recorded"));
     start->held_bytes += area.bytes;
     return AR_OK;
 }
@@ -49,9 +49,8 @@ static enum ar_status take_block(struct recorded_start *start, const char *text,
         at += strlen(at);
     if (*at || !block.bytes || block.bytes > UINT64_MAX - block.address)
         return misread(text, error);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(start->blocks, start->block_count, start->block_room, block), error,
-                  "what was recorded");
-    return AR_OK;
+    return AR_APPEND(start->blocks, start->block_count, start->block_room, block, error,
+                     "what was recorded");
 }
 
 enum ar_status recorded_start_note(struct recorded_start *start, const char *text, bool *known,

@@ -161,9 +161,7 @@ static enum ar_status note_place(void *argument, const struct replay_row *row,
         self->at++;
         return AR_OK;
     }
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->items, self->count, self->capacity, place), error,
-                  "a condition");
-    return AR_OK;
+    return AR_APPEND(self->items, self->count, self->capacity, place, error, "a condition");
 }
 
 static void close_places(struct places *places)

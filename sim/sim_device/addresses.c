@@ -68,7 +68,7 @@ static enum ar_status list_line(struct sim_addresses *self, char *line, size_t n
     const char *wrong = row_check(self, &row, granule_bytes);
     if (wrong)
         return ar_invalid(error, "%s, line %zu: %s", self->path, number, wrong);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->rows, self->row_count, *room, row), error, "%s", self->path);
+    AR_TRY(AR_APPEND(self->rows, self->row_count, *room, row, error, "%s", self->path));
     AR_RAISE(self->next, row.address + row.bytes);
     return AR_OK;
 }

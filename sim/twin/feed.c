@@ -84,8 +84,8 @@ enum ar_status feed_keys_index(struct feed *self, const struct feed_keys *keys, 
     };
     struct feed_keys added = *keys;
     AR_TRY(trace_tables_attributes(&self->tables, &attributes, &added.index, error));
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->keys, self->key_count, self->key_room, added), error,
-                  "the blocks of a process");
+    AR_TRY(AR_APPEND(self->keys, self->key_count, self->key_room, added, error,
+                     "the blocks of a process"));
     *index = added.index;
     return AR_OK;
 }
@@ -98,9 +98,8 @@ static enum ar_status take_slot(struct feed *self, uint32_t *slot, struct ar_err
         return AR_OK;
     }
     *slot = (uint32_t)self->slot_count;
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->blocks, self->slot_count, self->slot_room, none), error,
-                  "the blocks of a process");
-    return AR_OK;
+    return AR_APPEND(self->blocks, self->slot_count, self->slot_room, none, error,
+                     "the blocks of a process");
 }
 
 enum ar_status feed_request(struct feed *self, const struct feed_block *block,
@@ -126,8 +125,8 @@ enum ar_status feed_request(struct feed *self, const struct feed_block *block,
 enum ar_status feed_free(struct feed *self, uint32_t slot, uint32_t stream, bool own,
                          struct ar_error *error)
 {
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->resting, self->resting_count, self->resting_room, slot), error,
-                  "the blocks of a process");
+    AR_TRY(AR_APPEND(self->resting, self->resting_count, self->resting_room, slot, error,
+                     "the blocks of a process"));
     struct trace_event *event = feed_add(self, own ? TRACE_FREE_COMPLETED : TRACE_FREE_REQUESTED);
     event->slot = slot;
     if (own)

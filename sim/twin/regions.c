@@ -133,8 +133,7 @@ enum ar_status regions_begin(struct regions *self, const struct twin_region *reg
             .kind = region->kind, .backup = region->backup, .keeps_pool = region->keeps_pool};
         kind.pool = region->kind == TWIN_REGION_PRELOAD ? 0 : new_pool;
         snprintf(kind.tag, sizeof kind.tag, "%s", region->tag);
-        AR_TRY_MEMORY(AR_ARRAY_ADD(self->kinds, self->kind_count, self->kind_room, kind), error,
-                      "a region");
+        AR_TRY(AR_APPEND(self->kinds, self->kind_count, self->kind_room, kind, error, "a region"));
         known = (uint32_t)self->kind_count;
     }
     self->open = known;

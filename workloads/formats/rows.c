@@ -37,8 +37,7 @@ struct conversion {
 
 enum ar_status rows_add(struct rows *rows, const struct row *row, struct ar_error *error)
 {
-    return AR_ARRAY_ADD(rows->items, rows->count, rows->capacity, *row) ? AR_OK
-                                                                        : format_no_memory(error);
+    return AR_APPEND(rows->items, rows->count, rows->capacity, *row, error, "the file");
 }
 
 void rows_close(struct rows *rows)
@@ -103,9 +102,7 @@ static uint64_t top_block(const struct conversion *c, uint64_t address)
 static enum ar_status add_block(struct conversion *c, const struct row *row, struct ar_error *error)
 {
     const struct block block = {row->bytes, NO_BLOCK, stream_ordinal(c, row->stream)};
-    return AR_ARRAY_ADD(c->blocks, c->block_count, c->block_capacity, block)
-               ? AR_OK
-               : format_no_memory(error);
+    return AR_APPEND(c->blocks, c->block_count, c->block_capacity, block, error, "the file");
 }
 
 /* A request, served or not, and its block. */

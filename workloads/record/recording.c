@@ -119,8 +119,8 @@ static enum ar_status destroy_event(struct maker *m)
     uint64_t number;
     if (!ar_map_get(&m->process->events, m->record->other, &number))
         return AR_OK;
-    if (!AR_ARRAY_ADD(m->free_events, m->free_event_count, m->free_event_room, number))
-        return ar_no_memory(m->error, "a recording");
+    AR_TRY(AR_APPEND(m->free_events, m->free_event_count, m->free_event_room, number, m->error,
+                     "a recording"));
     (void)ar_map_remove(&m->process->events, m->record->other);
     return AR_OK;
 }

@@ -106,9 +106,8 @@ static enum ar_status end_step(struct pass *pass, struct ar_error *error)
 {
     pass->step.events = pass->event + 1 - pass->step.first_event;
     pass->step.live_bytes = pass->live_bytes;
-    AR_TRY_MEMORY(
-        AR_ARRAY_ADD(pass->out->steps, pass->out->step_count, pass->step_capacity, pass->step),
-        error, "a trace");
+    AR_TRY(AR_APPEND(pass->out->steps, pass->out->step_count, pass->step_capacity, pass->step,
+                     error, "a trace"));
     pass->step =
         (struct inspect_step){.first_event = pass->event + 1, .peak_live_bytes = pass->live_bytes};
     return AR_OK;

@@ -119,9 +119,8 @@ enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, str
     if (memory->line_count && memory->lines[memory->line_count - 1].first == memory->count)
         memory->line_count--; /* no event came from that line */
     const struct line from = {memory->count, line};
-    return AR_ARRAY_ADD(memory->lines, memory->line_count, memory->line_capacity, from)
-               ? AR_OK
-               : ar_no_memory(error, "the lines of a trace");
+    return AR_APPEND(memory->lines, memory->line_count, memory->line_capacity, from, error,
+                     "the lines of a trace");
 }
 
 /* One pass over all events, which sets their slots. */

@@ -13,9 +13,8 @@ static enum ar_status push(struct trace_rewrite *self, struct trace_event event,
     if (status)
         return ar_error_prefix(error, status, "%s: event %llu", self->base.info.name,
                                (unsigned long long)self->check.counts.events);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->span, self->count, self->capacity, event), error, "%zu events",
-                  self->count);
-    return AR_OK;
+    return AR_APPEND(self->span, self->count, self->capacity, event, error, "%zu events",
+                     self->count);
 }
 
 enum ar_status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,

@@ -313,9 +313,8 @@ static enum ar_status append(struct trace_tables *tables, const struct trace_att
 {
     size_t index = tables->keys.count; /* of the new entry */
     if (index / BLOCK >= tables->block_count) {
-        if (!AR_ARRAY_ADD(tables->blocks, tables->block_count, tables->block_room,
-                          calloc(BLOCK, sizeof **tables->blocks)))
-            return ar_no_memory(error, "the keys of a trace");
+        AR_TRY(AR_APPEND(tables->blocks, tables->block_count, tables->block_room,
+                         calloc(BLOCK, sizeof **tables->blocks), error, "the keys of a trace"));
         if (!tables->blocks[tables->block_count - 1]) {
             tables->block_count--;
             return ar_no_memory(error, "the keys of a trace");

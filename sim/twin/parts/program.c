@@ -83,8 +83,8 @@ static enum ar_status read_events(struct program *self, struct ar_error *error)
         if (trace_kind_has_block(event.kind) && event.id >= UINT32_MAX)
             return ar_invalid(error, "the workload has too many requests");
         event.slot = (uint32_t)event.id;
-        AR_TRY_MEMORY(AR_ARRAY_ADD(self->events, self->event_count, self->event_room, event), error,
-                      "a workload");
+        AR_TRY(AR_APPEND(self->events, self->event_count, self->event_room, event, error,
+                         "a workload"));
     }
     return status;
 }
@@ -106,9 +106,8 @@ static enum ar_status find_sections(struct program *self, struct ar_error *error
             continue;
         const char *label = trace_text_of(self->player.source, event->value);
         struct section section = {own_name(self, label), begin, i, false};
-        AR_TRY_MEMORY(
-            AR_ARRAY_ADD(self->sections, self->section_count, self->section_room, section), error,
-            "a workload");
+        AR_TRY(AR_APPEND(self->sections, self->section_count, self->section_room, section, error,
+                         "a workload"));
         any = any || section.name;
         begin = i + 1;
     }

@@ -48,9 +48,8 @@ enum ar_status paged_add(struct paged *self, uint64_t prompt, uint64_t answer,
     prompt = ar_least(prompt ? prompt : 1, length - 1);
     answer = ar_least(answer ? answer : 1, length - prompt);
     struct paged_request request = {.prompt = (uint32_t)prompt, .answer = (uint32_t)answer};
-    if (!AR_ARRAY_ADD(self->requests, self->count, self->room, request))
-        return ar_error_set(error, AR_HOST_MEMORY, "no memory for %zu requests", self->count + 1);
-    return AR_OK;
+    return AR_APPEND(self->requests, self->count, self->room, request, error, "%zu requests",
+                     self->count + 1);
 }
 
 /* ---- one step -------------------------------------------------------------------------------- */

@@ -235,8 +235,7 @@ static enum ar_status begin_debug_request(struct reading *r, struct row *row,
     row->action = ROW_FAILURE;
     if (r->request_count == DEBUG_OPEN_MOST)
         AR_ARRAY_REMOVE(r->requests, r->request_count, 0);
-    if (!AR_ARRAY_ADD(r->requests, r->request_count, r->request_room, request))
-        return format_no_memory(error);
+    AR_TRY(AR_APPEND(r->requests, r->request_count, r->request_room, request, error, "the file"));
     return rows_add(&r->rows, row, error);
 }
 

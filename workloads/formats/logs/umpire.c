@@ -385,8 +385,8 @@ static enum ar_status add_intent(struct reading *r, const struct umpire_line *li
         return add_row(r, line, ROW_FAILURE, 0, allocator, error);
     if (r->intent_count == INTENTS_MOST)
         AR_ARRAY_REMOVE(r->intents, r->intent_count, 0);
-    if (!AR_ARRAY_ADD(r->intents, r->intent_count, r->intent_capacity, r->rows.count))
-        return format_no_memory(error);
+    AR_TRY(AR_APPEND(r->intents, r->intent_count, r->intent_capacity, r->rows.count, error,
+                     "the file"));
     return add_row(r, line, ROW_FAILURE, 0, allocator, error);
 }
 
@@ -419,8 +419,8 @@ static enum ar_status begin_reallocation(struct reading *r, const struct umpire_
         allocator = allocator_at(r, line);
     if (r->reallocation_count == INTENTS_MOST)
         AR_ARRAY_REMOVE(r->reallocations, r->reallocation_count, 0);
-    if (!AR_ARRAY_ADD(r->reallocations, r->reallocation_count, r->reallocation_room, begun))
-        return format_no_memory(error);
+    AR_TRY(AR_APPEND(r->reallocations, r->reallocation_count, r->reallocation_room, begun, error,
+                     "the file"));
     return add_row(r, line, ROW_FAILURE, 0, &allocator, error);
 }
 

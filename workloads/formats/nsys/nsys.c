@@ -187,8 +187,7 @@ static int64_t process_of(const struct sqlite_value *global)
 static enum ar_status add_row(struct reading *r, const struct row *row, int64_t process,
                               struct ar_error *error)
 {
-    AR_TRY_MEMORY(AR_ARRAY_ADD(r->processes, r->process_count, r->process_room, process), error,
-                  "the file");
+    AR_TRY(AR_APPEND(r->processes, r->process_count, r->process_room, process, error, "the file"));
     return rows_add(&r->rows, row, error);
 }
 

@@ -170,8 +170,7 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
                    : ar_error_set(error, AR_FORMAT,
                                   "the first line must name the columns id, lower, upper and size");
     AR_TRY(parse_row(r, line, &buffer, error));
-    return AR_ARRAY_ADD(r->buffers, r->count, r->capacity, buffer) ? AR_OK
-                                                                   : format_no_memory(error);
+    return AR_APPEND(r->buffers, r->count, r->capacity, buffer, error, "the file");
 }
 
 static int compare_moments(const void *left, const void *right)
@@ -309,7 +308,7 @@ static enum ar_status add(struct lifetimes *self, const struct request_moment *m
                                   .upper = UINT64_MAX,
                                   .bytes = block->bytes,
                                   .align = align ? align : 1};
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->items, self->count, self->room, item), error, "lifetimes");
+    AR_TRY(AR_APPEND(self->items, self->count, self->room, item, error, "lifetimes"));
     block->user = (uint32_t)self->count;
     return AR_OK;
 }

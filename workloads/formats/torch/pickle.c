@@ -154,7 +154,7 @@ static enum ar_status push(struct pickle *self, uint64_t value, struct ar_error 
 {
     if (self->depth == STACK_MOST)
         return wrong(self, "puts more than a million values on the stack", error);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(self->stack, self->depth, self->room, value), error, "a pickle");
+    AR_TRY(AR_APPEND(self->stack, self->depth, self->room, value, error, "a pickle"));
     self->made++;
     return AR_OK;
 }
@@ -225,8 +225,8 @@ static enum ar_status act_put(struct pickle *self, uint64_t index, struct ar_err
     if (index > self->made + MEMO_AHEAD)
         return wrong(self, "remembers more values than there are", error);
     while (self->memo_count <= index)
-        AR_TRY_MEMORY(AR_ARRAY_ADD(self->memo, self->memo_count, self->memo_room, UINT64_MAX),
-                      error, "a pickle");
+        AR_TRY(AR_APPEND(self->memo, self->memo_count, self->memo_room, UINT64_MAX, error,
+                         "a pickle"));
     self->memo[index] = self->stack[self->depth - 1];
     return AR_OK;
 }

@@ -37,25 +37,22 @@ void snapshot_image_close(struct snapshot_image *self)
 enum ar_status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
                                   struct ar_error *error)
 {
-    return AR_ARRAY_ADD(self->entries, self->entry_count, self->entry_room, *entry)
-               ? AR_OK
-               : ar_no_memory(error, "a snapshot");
+    return AR_APPEND(self->entries, self->entry_count, self->entry_room, *entry, error,
+                     "a snapshot");
 }
 
 enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
                                   struct ar_error *error)
 {
-    return AR_ARRAY_ADD(self->blocks, self->block_count, self->block_room, *block)
-               ? AR_OK
-               : ar_no_memory(error, "a snapshot");
+    return AR_APPEND(self->blocks, self->block_count, self->block_room, *block, error,
+                     "a snapshot");
 }
 
 static enum ar_status add_segment(struct snapshot_image *self,
                                   const struct snapshot_segment *segment, struct ar_error *error)
 {
-    return AR_ARRAY_ADD(self->segments, self->segment_count, self->segment_room, *segment)
-               ? AR_OK
-               : ar_no_memory(error, "a snapshot");
+    return AR_APPEND(self->segments, self->segment_count, self->segment_room, *segment, error,
+                     "a snapshot");
 }
 
 enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
@@ -73,10 +70,8 @@ static enum ar_status annotate(struct snapshot_image *self, const char *name, co
         .time_us = time_us, .entry = self->entry_count, .device = device};
     AR_TRY(snapshot_tag(self, name, &annotation.name, error));
     AR_TRY(snapshot_tag(self, stage, &annotation.stage, error));
-    AR_TRY_MEMORY(
-        AR_ARRAY_ADD(self->annotations, self->annotation_count, self->annotation_room, annotation),
-        error, "a snapshot");
-    return AR_OK;
+    return AR_APPEND(self->annotations, self->annotation_count, self->annotation_room, annotation,
+                     error, "a snapshot");
 }
 
 enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,

@@ -190,8 +190,8 @@ enum ar_status snapshot_marks_imply(struct snapshot_marks *marks, struct snapsho
     mark.is_change = true;
     mark.order = (uint32_t)marks->count;
     AR_TRY(keep(tree, note, &mark.label, error));
-    if (!AR_ARRAY_ADD(marks->items, marks->count, marks->room, mark))
-        return ar_no_memory(error, "the marks of a snapshot");
+    AR_TRY(
+        AR_APPEND(marks->items, marks->count, marks->room, mark, error, "the marks of a snapshot"));
     qsort(marks->items, marks->count, sizeof *marks->items, by_time);
     return AR_OK;
 }

@@ -171,17 +171,16 @@ static enum ar_status group_for(struct snapshot_passed *self, unsigned stream, b
         if (self->groups[*out].stream == stream && self->groups[*out].small == small)
             return AR_OK;
     const struct snapshot_passed_group group = {.stream = stream, .small = small};
-    return AR_ARRAY_ADD(self->groups, self->group_count, self->group_room, group)
-               ? AR_OK
-               : snapshot_passed_no_memory(error);
+    return AR_APPEND(self->groups, self->group_count, self->group_room, group, error,
+                     "the pools of a snapshot");
 }
 
 static enum ar_status add_segment(struct snapshot_passed *self,
                                   const struct snapshot_passed_segment *given, unsigned stream,
                                   bool small, struct ar_error *error)
 {
-    if (!AR_ARRAY_ADD(self->segments, self->segment_count, self->segment_room, *given))
-        return snapshot_passed_no_memory(error);
+    AR_TRY(AR_APPEND(self->segments, self->segment_count, self->segment_room, *given, error,
+                     "the pools of a snapshot"));
     struct snapshot_passed_segment *segment = &self->segments[self->segment_count - 1];
     segment->live = true;
     segment->like = SNAPSHOT_NO_SEGMENT;

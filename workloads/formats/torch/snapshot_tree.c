@@ -52,9 +52,7 @@ struct reading {
 
 static enum ar_status push(struct reading *self, uint64_t value, struct ar_error *error)
 {
-    return AR_ARRAY_ADD(self->stack, self->count, self->room, value)
-               ? AR_OK
-               : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
+    return AR_APPEND(self->stack, self->count, self->room, value, error, "a snapshot");
 }
 
 /* The waiting values of an array or object; without any the stack may not be there. */

@@ -92,10 +92,8 @@ static enum ar_status take_block(struct snapshot_world *world, const struct snap
     *at = place.address + place.granted_bytes;
     if (!place.granted_bytes)
         return AR_OK;
-    return AR_ARRAY_ADD(world->final_places, world->final_place_count, world->final_place_room,
-                        place)
-               ? AR_OK
-               : ar_no_memory(error, "the state of a snapshot");
+    return AR_APPEND(world->final_places, world->final_place_count, world->final_place_room, place,
+                     error, "the state of a snapshot");
 }
 
 enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
@@ -120,9 +118,8 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
     world->tells_pools |= area.pool_told;
     if (!area.bytes)
         return AR_OK;
-    AR_TRY_MEMORY(
-        AR_ARRAY_ADD(world->final_areas, world->final_area_count, world->final_area_room, area),
-        error, "the state of a snapshot");
+    AR_TRY(AR_APPEND(world->final_areas, world->final_area_count, world->final_area_room, area,
+                     error, "the state of a snapshot"));
     size_t count;
     uint64_t at = area.address;
     const uint64_t *blocks =

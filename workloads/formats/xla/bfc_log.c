@@ -292,9 +292,8 @@ static enum ar_status add_region(struct bfc_reading *reading, uint64_t bytes)
 {
     struct bfc_dump *dump = &reading->dump;
     const struct bfc_region region = {bytes, dump->chunk_count};
-    return AR_ARRAY_ADD(dump->regions, dump->region_count, dump->region_capacity, region)
-               ? AR_OK
-               : format_no_memory(reading->error);
+    return AR_APPEND(dump->regions, dump->region_count, dump->region_capacity, region,
+                     reading->error, "the file");
 }
 
 /* "InUse at 7f00 of size 256 by op X action_count 3 step 0 next 4". */

@@ -137,9 +137,8 @@ static enum ar_status take_allocation(struct reading *r, const char *line, uint6
     new.color = number_after(at, ", color ");
     if (r->allocation_count == ITEMS_MOST)
         return ar_invalid(error, "there are more than %u allocations", ITEMS_MOST);
-    AR_TRY_MEMORY(AR_ARRAY_ADD(r->allocations, r->allocation_count, r->allocation_room, new), error,
-                  "the file");
-    return AR_OK;
+    return AR_APPEND(r->allocations, r->allocation_count, r->allocation_room, new, error,
+                     "the file");
 }
 
 /* The index of a value's name, "dot.4" or "tuple.2{1}". Live ranges always have the braces. */
@@ -177,8 +176,7 @@ static enum ar_status take_value(struct reading *r, const char *line, struct ar_
     if (r->value_count == ITEMS_MOST)
         return ar_invalid(error, "there are more than %u values", ITEMS_MOST);
     AR_TRY(intern_name(r, name, (size_t)(end - name), &value.name, error));
-    AR_TRY_MEMORY(AR_ARRAY_ADD(r->values, r->value_count, r->value_room, value), error, "the file");
-    return AR_OK;
+    return AR_APPEND(r->values, r->value_count, r->value_room, value, error, "the file");
 }
 
 static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
