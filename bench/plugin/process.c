@@ -5,6 +5,7 @@
 
 #include "allocators/registry.h"
 #include "bench/cuda/cuda_device.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/output_file.h"
 
 #define AR_MIB         1048576.0
@@ -92,20 +93,6 @@ struct report {
     unsigned count;
 };
 
-static void put_text(FILE *file, const char *text)
-{
-    fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', file);
-        if ((unsigned char)*text < 0x20)
-            fprintf(file, "\\u%04x", (unsigned)*text);
-        else
-            fputc(*text, file);
-    }
-    fputc('"', file);
-}
-
 static void put_latency(FILE *file, const char *name, const struct ar_hist *hist)
 {
     fprintf(file,
@@ -125,9 +112,9 @@ static void put_card(FILE *file, struct card *card)
     ar_policy_stats(card->policy, &stats);
     const struct ar_device *device = card->memory.device;
     fprintf(file, "    {\"gpu\": %u, \"name\": ", card->ordinal);
-    put_text(file, device->props.profile);
+    json_text(file, device->props.profile);
     fprintf(file, ", \"policy\": ");
-    put_text(file, card->policy->ops->name);
+    json_text(file, card->policy->ops->name);
 #define X(field, text) fprintf(file, ",\n      \"" #field "\": %" PRIu64, figures.field);
     CARD_FIGURES(X)
 #undef X
@@ -152,7 +139,7 @@ static void put_card(FILE *file, struct card *card)
 static void put_all(FILE *file, const struct report *report)
 {
     fprintf(file, "{\n  \"schema\": \"allocrig.plugin/1\",\n  \"policy\": ");
-    put_text(file, report->policy);
+    json_text(file, report->policy);
     fprintf(file, ",\n  \"process\": %ld,\n  \"cards\": [\n", (long)getpid());
     for (unsigned i = 0; i < report->count; i++) {
         put_card(file, report->cards[i]);

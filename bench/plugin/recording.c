@@ -6,24 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/report/output_file.h"
 #include "sim/replay/timing.h"
 
 #define LINES_BYTES 512u
-
-/* False if the file cannot be written, for example because the disk is full. */
-static bool write_all(int file, const char *text, size_t length)
-{
-    while (length) {
-        ssize_t written = write(file, text, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        text += written;
-        length -= (size_t)written;
-    }
-    return true;
-}
 
 /* Replaces control characters, which a line cannot contain, by spaces. */
 static void plain(char *text)
@@ -46,7 +32,7 @@ enum ar_status recording_open(struct recording *self, const char *path,
                           "# capacity: %" PRIu64 "\n# card: %s\n# let-go: final\n",
                           policy, head->capacity_bytes, card);
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    if (file < 0 || !write_all(file, lines, (size_t)length)) {
+    if (file < 0 || !file_write_all(file, lines, (size_t)length)) {
         int why = errno;
         struct stat about;
         if (file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode))
@@ -93,7 +79,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct recording *self, co
     va_start(arguments, format);
     length += vsnprintf(lines + length, sizeof lines - (size_t)length, format, arguments);
     va_end(arguments);
-    if (write_all(self->file, lines, (size_t)length))
+    if (file_write_all(self->file, lines, (size_t)length))
         return;
     fprintf(stderr,
             "allocrig: %s cannot be written any more: %s; the part written so far can be read\n",

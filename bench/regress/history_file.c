@@ -13,8 +13,8 @@
 #include "bench/regress/history.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/data_writer.h"
+#include "bench/report/output_file.h"
 #include "bench/statistics/statistics.h"
-#include "bench/suite/child.h"
 
 #define COMMIT_LONGEST 100
 

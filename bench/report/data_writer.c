@@ -19,7 +19,7 @@ const char *real_print(double real, char text[REAL_TEXT_BYTES])
     return text;
 }
 
-static void write_quoted(FILE *stream, const char *text)
+void json_text(FILE *stream, const char *text)
 {
     fputc('"', stream);
     for (const char *at = text; *at;) {
@@ -56,7 +56,7 @@ static void begin_value(struct json_writer *self, const char *key)
     if (self->depth && !lean)
         new_line(self);
     if (key) {
-        write_quoted(self->stream, key);
+        json_text(self->stream, key);
         fputs(": ", self->stream);
     }
     self->filled = true;
@@ -108,7 +108,7 @@ void json_put_text(struct json_writer *self, const char *key, const char *text)
         return;
     }
     begin_value(self, key);
-    write_quoted(self->stream, text);
+    json_text(self->stream, text);
 }
 
 void json_put_integer(struct json_writer *self, const char *key, uint64_t integer)

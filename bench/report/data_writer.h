@@ -18,6 +18,9 @@ struct json_writer {
 /* The shortest decimal text that reads back as `real`. Returns `text`. */
 const char *real_print(double real, char text[REAL_TEXT_BYTES]);
 
+/* A text as JSON writes it, in quotes. */
+void json_text(FILE *stream, const char *text);
+
 /* `key` is NULL for the outermost value and inside arrays. Errors show in the stream. */
 void json_begin_object(struct json_writer *self, const char *key);
 void json_end_object(struct json_writer *self);

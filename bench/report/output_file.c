@@ -268,3 +268,18 @@ enum ar_status output_folder(const char *path, struct ar_error *error)
         *at = kept;
     }
 }
+
+bool file_write_all(int file, const void *bytes, size_t count)
+{
+    const char *at = bytes;
+    while (count) {
+        ssize_t put = write(file, at, count);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        at += put;
+        count -= (size_t)put;
+    }
+    return true;
+}

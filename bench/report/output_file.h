@@ -40,3 +40,6 @@ enum ar_status output_folder_check(const char *path, struct ar_error *error);
 
 /* Creates a folder and its parents if they do not exist. IO. */
 enum ar_status output_folder(const char *path, struct ar_error *error);
+
+/* Writes all bytes. False: errno says why. */
+bool file_write_all(int file, const void *bytes, size_t count);

@@ -10,6 +10,7 @@
 
 #include "allocators/base/fnv.h"
 #include "bench/machine/crash.h"
+#include "bench/report/output_file.h"
 #include "sim/replay/timing.h"
 
 #define MESSAGE_MAGIC UINT64_C(0x31676972636f6c6c) /* "llocrig1" as it lies in memory */
@@ -27,21 +28,6 @@ static uint64_t check_of(const void *text, size_t text_bytes, const void *payloa
                          size_t payload_bytes)
 {
     return ar_fnv64(ar_fnv64(AR_FNV64_SEED, text, text_bytes), payload, payload_bytes);
-}
-
-bool file_write_all(int file, const void *bytes, size_t count)
-{
-    const char *at = bytes;
-    while (count) {
-        ssize_t put = write(file, at, count);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        at += put;
-        count -= (size_t)put;
-    }
-    return true;
 }
 
 /* The whole run of the child. `_exit`: exit handlers of the parent must not run here. */

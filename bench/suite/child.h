@@ -57,6 +57,3 @@ void child_close(struct child *self);
 /* Begins one child, waits for it and gives its answer. The caller closes it. */
 enum ar_status child_run(struct child *self, child_work *work, void *argument, uint64_t limit_s,
                          struct child_answer *answer, struct ar_error *error);
-
-/* Writes all bytes. False: errno says why. */
-bool file_write_all(int file, const void *bytes, size_t count);

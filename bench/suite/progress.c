@@ -8,7 +8,7 @@
 
 #include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
-#include "bench/suite/child.h"
+#include "bench/report/output_file.h"
 #include "sim/replay/timing.h"
 
 #define REDRAW_NS UINT64_C(100000000)
