@@ -238,10 +238,8 @@ static bool is_known(struct candidates *list, const struct setting *setting)
     return false;
 }
 
-static bool count_key(void *argument, const char *key, const char *value)
+static bool count_key(void *argument, const char *key AR_UNUSED, const char *value AR_UNUSED)
 {
-    (void)key;
-    (void)value;
     ++*(unsigned *)argument;
     return true;
 }

@@ -98,19 +98,17 @@ void lean_close(struct lean *self)
 }
 
 static enum ar_status next(struct trace_source *base, const struct trace_event **events,
-                           size_t *count, struct ar_error *error)
+                           size_t *count, struct ar_error *error AR_UNUSED)
 {
     struct lean_source *self = (struct lean_source *)base;
-    (void)error;
     *events = self->lean->events;
     *count = self->given ? 0 : self->lean->count;
     self->given = true;
     return AR_OK;
 }
 
-static enum ar_status rewind_source(struct trace_source *base, struct ar_error *error)
+static enum ar_status rewind_source(struct trace_source *base, struct ar_error *error AR_UNUSED)
 {
-    (void)error;
     ((struct lean_source *)base)->given = false;
     return AR_OK;
 }

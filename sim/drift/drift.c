@@ -428,11 +428,10 @@ static size_t first_like(const struct drift_setup *setups, size_t at)
     return i;
 }
 
-static enum ar_status work_on(void *argument, size_t number, struct trace_source *none,
+static enum ar_status work_on(void *argument, size_t number, struct trace_source *none AR_UNUSED,
                               struct ar_error *error)
 {
     struct work *work = argument;
-    (void)none;
     return run(&work->setups[number], &work->known[first_like(work->setups, number)], work,
                &work->out[number], error);
 }

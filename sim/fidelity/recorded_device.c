@@ -280,10 +280,9 @@ static enum ar_status device_destroy(struct ar_backing *backing, ar_backing_hand
 }
 
 static enum ar_status device_map(struct ar_backing *backing, uint64_t address,
-                                 ar_backing_handle handle)
+                                 ar_backing_handle handle AR_UNUSED)
 {
     struct recorded_device *self = of(backing);
-    (void)handle;
     return range_below(self, address) ? AR_OK : misused(self);
 }
 
@@ -363,9 +362,8 @@ bool recorded_pending_end(struct recorded_device *self, const struct ar_policy_b
     return false;
 }
 
-static struct ar_backing_ticket device_fence(struct ar_backing *backing, uint32_t stream)
+static struct ar_backing_ticket device_fence(struct ar_backing *backing AR_UNUSED, uint32_t stream)
 {
-    (void)backing;
     return (struct ar_backing_ticket){.stream = stream};
 }
 
@@ -411,10 +409,9 @@ static void device_memory(struct ar_backing *backing, uint64_t *free_bytes, uint
 
 /* A limit refuses a request also if the policy has the memory for it: a range that grows may need
  * no more pages. */
-static bool device_limits(struct ar_backing *backing, uint64_t bytes)
+static bool device_limits(struct ar_backing *backing, uint64_t bytes AR_UNUSED)
 {
     struct recorded_device *self = of(backing);
-    (void)bytes;
     return !recorded_diverged(self) && self->step == STEP_REQUEST &&
            refuses(self, recorded_balance(self));
 }
@@ -424,9 +421,8 @@ static const char *backing_text(struct ar_backing *backing)
     return of(backing)->out_of_host_memory ? "no host memory for the recorded device" : "";
 }
 
-static void device_nothing(struct ar_device *device)
+static void device_nothing(struct ar_device *device AR_UNUSED)
 {
-    (void)device;
 }
 
 static enum ar_status device_outside(struct ar_device *device, uint64_t bytes)
@@ -440,9 +436,8 @@ static void device_number(struct ar_device *device, uint64_t number)
     (void)device, (void)number;
 }
 
-static uint64_t device_no_time(struct ar_device *device)
+static uint64_t device_no_time(struct ar_device *device AR_UNUSED)
 {
-    (void)device;
     return 0;
 }
 
@@ -485,9 +480,8 @@ static const char *device_text(struct ar_device *device)
     return backing_text(&of_device(device)->backing);
 }
 
-static const char *device_no_text(struct ar_device *device)
+static const char *device_no_text(struct ar_device *device AR_UNUSED)
 {
-    (void)device;
     return "";
 }
 

@@ -742,12 +742,11 @@ static void compare(struct recorded_source *self, const struct recorded_request 
         recorded_device_differs(self->device, did, said);
 }
 
-static void recorded_served(struct trace_source *base, const struct trace_event *event,
+static void recorded_served(struct trace_source *base, const struct trace_event *event AR_UNUSED,
                             const struct trace_served *served)
 {
     struct recorded_source *self = of(base);
     const struct recorded_request *request = self->device->request;
-    (void)event;
     self->device->holds = false;
     if (!request || !request->known || self->result->difference.found)
         return;

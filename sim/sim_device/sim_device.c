@@ -242,9 +242,8 @@ static uint64_t sim_mark(struct ar_device *device)
     return idle_ns > host_ns ? idle_ns : host_ns;
 }
 
-static uint64_t sim_mark_ns(struct ar_device *device, uint64_t mark)
+static uint64_t sim_mark_ns(struct ar_device *device AR_UNUSED, uint64_t mark)
 {
-    (void)device;
     return mark;
 }
 
@@ -405,11 +404,10 @@ static enum ar_status sim_copy(struct ar_backing *backing, uint64_t to, uint64_t
     return copied(self, ns ? ns : bytes / COPY_BYTES_PER_NS);
 }
 
-static enum ar_status sim_copy_out(struct ar_backing *backing, void *to, uint64_t from,
+static enum ar_status sim_copy_out(struct ar_backing *backing, void *to AR_UNUSED, uint64_t from,
                                    uint64_t bytes)
 {
     struct sim_device *self = sim_of_backing(backing);
-    (void)to;
     AR_TRY(memory_check_usable(&self->memory, "a copy", from, bytes));
     return copied(self, bytes / HOST_BYTES_PER_NS);
 }

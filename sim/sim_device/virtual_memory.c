@@ -147,11 +147,10 @@ struct pending_use {
 };
 
 /* Stops at a use through this mapping that the host does not know to be done. */
-static bool use_is_past(void *argument, const struct sim_use *use, uint64_t start, uint64_t end)
+static bool use_is_past(void *argument, const struct sim_use *use, uint64_t start AR_UNUSED,
+                        uint64_t end AR_UNUSED)
 {
     struct pending_use *pending = argument;
-    (void)start;
-    (void)end;
     if (use->mapping != pending->mapping ||
         sim_clock_known(&pending->self->clock, use->stream, use->sequence))
         return true;

@@ -416,11 +416,10 @@ static enum ar_status turn_of_one(struct schedule *self, struct tenant *tenant,
 
 /* A request of `argument` failed. The other processes run until its wait is over or memory is
  * free. */
-static bool wait_for_memory(void *argument, const struct ar_policy_request *request)
+static bool wait_for_memory(void *argument, const struct ar_policy_request *request AR_UNUSED)
 {
     struct tenant *tenant = argument;
     struct schedule *self = tenant->schedule;
-    (void)request;
     if (!tenant->retry_ns || tenant->waits || !tenant->runner_count)
         return false;
     struct runner *runner = &tenant->runners[tenant->going];

@@ -8,19 +8,17 @@ static struct feed *of(struct trace_source *base)
 }
 
 static enum ar_status feed_next(struct trace_source *base, const struct trace_event **events,
-                                size_t *count, struct ar_error *error)
+                                size_t *count, struct ar_error *error AR_UNUSED)
 {
     struct feed *self = of(base);
-    (void)error;
     *events = self->events;
     *count = self->given ? 0 : self->count;
     self->given = true;
     return AR_OK;
 }
 
-static enum ar_status feed_rewind(struct trace_source *base, struct ar_error *error)
+static enum ar_status feed_rewind(struct trace_source *base AR_UNUSED, struct ar_error *error)
 {
-    (void)base;
     return ar_error_set(error, AR_UNSUPPORTED, "the events of a twin are made once");
 }
 

@@ -457,14 +457,14 @@ enum ar_status twin_repeats(const struct twin_call *call, uint64_t *times, struc
                : ar_invalid(error, "\"%s\": write 0 to %" PRIu64, call->arguments[0], most);
 }
 
-enum ar_status twin_refuse(struct twin_part *self, struct ar_error *error, const char *format, ...)
+enum ar_status twin_refuse(struct twin_part *self AR_UNUSED, struct ar_error *error,
+                           const char *format, ...)
 {
     char text[900];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    (void)self;
     return ar_error_set(error, AR_NEGATIVE, "%s", text);
 }
 

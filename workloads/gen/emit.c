@@ -401,9 +401,8 @@ static void check_restart(struct emit *self)
     self->source.info.counted = false;
 }
 
-static enum ar_status rewind_source(struct trace_source *source, struct ar_error *error)
+static enum ar_status rewind_source(struct trace_source *source, struct ar_error *error AR_UNUSED)
 {
-    (void)error;
     struct emit *self = (struct emit *)source;
     struct emit_state *state = self->state;
     if (!source->info.counted || self->ops->served)

@@ -360,9 +360,8 @@ static void restart(struct learned *self)
     trace_check_start(&self->check, &self->tables, true, model->recording.free_requested_final);
 }
 
-static enum ar_status rewind_source(struct trace_source *source, struct ar_error *error)
+static enum ar_status rewind_source(struct trace_source *source, struct ar_error *error AR_UNUSED)
 {
-    (void)error;
     restart((struct learned *)source);
     return AR_OK;
 }

@@ -125,10 +125,9 @@ static enum ar_status each_line(struct binary_trace *trace, char *table, uint64_
     return AR_OK;
 }
 
-static enum ar_status take_head(struct binary_trace *trace, const char *line, size_t length,
-                                struct ar_error *error)
+static enum ar_status take_head(struct binary_trace *trace, const char *line,
+                                size_t length AR_UNUSED, struct ar_error *error)
 {
-    (void)length;
     bool free_requested_final = false;
     unsigned given = 0;
     if (line[0] != '#')

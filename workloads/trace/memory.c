@@ -21,9 +21,8 @@ struct trace_memory {
 };
 
 static enum ar_status memory_next(struct trace_source *self, const struct trace_event **events,
-                                  size_t *count, struct ar_error *error)
+                                  size_t *count, struct ar_error *error AR_UNUSED)
 {
-    (void)error;
     struct trace_memory *memory = (struct trace_memory *)self;
     *events = memory->events;
     *count = memory->given ? 0 : memory->count;
@@ -31,9 +30,8 @@ static enum ar_status memory_next(struct trace_source *self, const struct trace_
     return AR_OK;
 }
 
-static enum ar_status memory_rewind(struct trace_source *self, struct ar_error *error)
+static enum ar_status memory_rewind(struct trace_source *self, struct ar_error *error AR_UNUSED)
 {
-    (void)error;
     ((struct trace_memory *)self)->given = false;
     return AR_OK;
 }

@@ -57,12 +57,11 @@ static void load(struct buffer *self, const struct values *values)
         twin_blocks_alloc(&self->base, &self->blocks, &request);
 }
 
-static enum ar_status buffer_act(struct twin_part *base, const struct twin_call *call, bool *more,
-                                 struct ar_error *error)
+static enum ar_status buffer_act(struct twin_part *base, const struct twin_call *call,
+                                 bool *more AR_UNUSED, struct ar_error *error)
 {
     struct buffer *self = (struct buffer *)base;
     const struct values *values = base->values;
-    (void)more;
     if (self->loaded == (call->action == ACTION_LOAD))
         return ar_invalid(error,
                           self->loaded ? "it is loaded already; write %s.free before it"

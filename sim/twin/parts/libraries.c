@@ -52,9 +52,8 @@ static enum ar_status load(struct twin_part *base, const char *name, struct ar_e
 }
 
 static enum ar_status libraries_act(struct twin_part *base, const struct twin_call *call,
-                                    bool *more, struct ar_error *error)
+                                    bool *more AR_UNUSED, struct ar_error *error)
 {
-    (void)more;
     for (size_t i = 0; i < call->argument_count; i++)
         AR_TRY(load(base, call->arguments[i], error));
     for (size_t i = 0; i < USES && !call->argument_count; i++)

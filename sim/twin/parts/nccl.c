@@ -275,13 +275,12 @@ static enum ar_status suspend(struct nccl *self, bool suspended, struct ar_error
     return AR_OK;
 }
 
-static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *call, bool *more,
-                               struct ar_error *error)
+static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *call,
+                               bool *more AR_UNUSED, struct ar_error *error)
 {
     struct nccl *self = (struct nccl *)base;
     enum ar_status status = AR_OK;
     uint64_t operations = 0;
-    (void)more;
     if (call->action == ACTION_INIT && self->started)
         return ar_invalid(error, "the communicators are there already; write %s.finalize before it",
                           base->name);

@@ -302,10 +302,9 @@ static enum ar_status sleep_or_wake(struct program *self, const struct twin_call
     return AR_OK;
 }
 
-static enum ar_status program_act(struct twin_part *base, const struct twin_call *call, bool *more,
-                                  struct ar_error *error)
+static enum ar_status program_act(struct twin_part *base, const struct twin_call *call,
+                                  bool *more AR_UNUSED, struct ar_error *error)
 {
-    (void)more;
     if (call->action != ACTION_PLAY)
         return sleep_or_wake(of(base), call, error);
     return play(of(base), call->arguments[0], error);

@@ -75,14 +75,13 @@ static enum ar_status read_table(struct reading *r, const char *table, const cha
 
 /* ---- the meaning of numbers -------------------------------------------------------------- */
 
-static enum ar_status take_kind(void *self, const struct sqlite_value *values, uint64_t row,
-                                struct ar_error *error)
+static enum ar_status take_kind(void *self, const struct sqlite_value *values,
+                                uint64_t row AR_UNUSED, struct ar_error *error)
 {
     static const char *const endings[KINDS] = {
         "KIND_PAGEABLE", "KIND_PINNED",        "KIND_DEVICE",         "KIND_ARRAY",
         "KIND_MANAGED",  "KIND_DEVICE_STATIC", "KIND_MANAGED_STATIC", "KIND_UNKNOWN"};
     struct reading *r = self;
-    (void)row;
     for (uint64_t kind = 0; kind < KINDS; kind++)
         if (!values[0].is_null && values[0].number >= 0 &&
             field_ends_with(values[1].text, endings[kind]))
@@ -91,23 +90,21 @@ static enum ar_status take_kind(void *self, const struct sqlite_value *values, u
     return AR_OK;
 }
 
-static enum ar_status take_operation(void *self, const struct sqlite_value *values, uint64_t row,
-                                     struct ar_error *error)
+static enum ar_status take_operation(void *self, const struct sqlite_value *values,
+                                     uint64_t row AR_UNUSED, struct ar_error *error)
 {
     struct reading *r = self;
     bool frees = field_ends_with(values[1].text, "DEALLOCATION");
-    (void)row;
     if (values[0].is_null || values[0].number < 0 || !field_ends_with(values[1].text, "ALLOCATION"))
         return AR_OK;
     return ar_map_put(&r->operations, (uint64_t)values[0].number, frees) ? format_no_memory(error)
                                                                          : AR_OK;
 }
 
-static enum ar_status take_null_stream(void *self, const struct sqlite_value *values, uint64_t row,
-                                       struct ar_error *error)
+static enum ar_status take_null_stream(void *self, const struct sqlite_value *values,
+                                       uint64_t row AR_UNUSED, struct ar_error *error)
 {
     struct reading *r = self;
-    (void)row;
     if (values[0].is_null || values[0].number < 0)
         return AR_OK;
     return ar_map_put(&r->null_streams, (uint64_t)values[0].number, 0) ? format_no_memory(error)
@@ -126,12 +123,11 @@ static enum ar_status take_export(void *self, const struct sqlite_value *values,
 
 /* The card of the first request; else the first one. */
 static enum ar_status take_card(void *self, const struct sqlite_value *values, uint64_t row,
-                                struct ar_error *error)
+                                struct ar_error *error AR_UNUSED)
 {
     struct reading *r = self;
     const struct sqlite_value *id = values[3].is_null ? &values[0] : &values[3];
     bool its = !id->is_null && id->number == r->device;
-    (void)error;
     if ((row > 1 && !its) || r->card_is_its)
         return AR_OK;
     r->card_is_its = its;

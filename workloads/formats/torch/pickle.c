@@ -171,9 +171,9 @@ static enum ar_status need(const struct pickle *self, size_t count, struct ar_er
                                                 : AR_OK;
 }
 
-static enum ar_status act_mark(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_mark(struct pickle *self, uint64_t operand AR_UNUSED,
+                               struct ar_error *error)
 {
-    (void)operand;
     if (self->mark_count == MARKS_MOST)
         return ar_error_set(error, AR_FORMAT, "it nests more than %d deep", MARKS_MOST);
     self->marks[self->mark_count++] = self->depth;
@@ -189,9 +189,9 @@ static enum ar_status unmark(struct pickle *self, size_t *first, struct ar_error
     return AR_OK;
 }
 
-static enum ar_status act_pop(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_pop(struct pickle *self, uint64_t operand AR_UNUSED,
+                              struct ar_error *error)
 {
-    (void)operand;
     if (self->mark_count && self->marks[self->mark_count - 1] == self->depth) {
         self->mark_count--;
         return AR_OK;
@@ -201,15 +201,15 @@ static enum ar_status act_pop(struct pickle *self, uint64_t operand, struct ar_e
     return status;
 }
 
-static enum ar_status act_pop_mark(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_pop_mark(struct pickle *self, uint64_t operand AR_UNUSED,
+                                   struct ar_error *error)
 {
-    (void)operand;
     return unmark(self, &self->depth, error);
 }
 
-static enum ar_status act_dup(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_dup(struct pickle *self, uint64_t operand AR_UNUSED,
+                              struct ar_error *error)
 {
-    (void)operand;
     AR_TRY(need(self, 1, error));
     self->made--;
     return push(self, self->stack[self->depth - 1], error);
@@ -231,9 +231,9 @@ static enum ar_status act_put(struct pickle *self, uint64_t index, struct ar_err
     return AR_OK;
 }
 
-static enum ar_status act_memoize(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_memoize(struct pickle *self, uint64_t operand AR_UNUSED,
+                                  struct ar_error *error)
 {
-    (void)operand;
     return act_put(self, self->memo_count, error);
 }
 
@@ -306,9 +306,9 @@ static enum ar_status push_number(struct pickle *self, uint64_t bits, bool negat
 }
 
 /* NONE, NEWTRUE and NEWFALSE. */
-static enum ar_status act_constant(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_constant(struct pickle *self, uint64_t operand AR_UNUSED,
+                                   struct ar_error *error)
 {
-    (void)operand;
     return push(self,
                 self->opcode == 'N' ? pickle_make(PICKLE_NONE, 0)
                                     : pickle_make(PICKLE_BOOL, self->opcode == 0x88),
@@ -351,12 +351,12 @@ static enum ar_status act_long(struct pickle *self, uint64_t length, struct ar_e
 }
 
 /* "12", "-3", "12L"; "00" and "01" of the opcode INT are truth values. */
-static enum ar_status act_number_line(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_number_line(struct pickle *self, uint64_t operand AR_UNUSED,
+                                      struct ar_error *error)
 {
     size_t length;
     const char *line = take_line(self, &length, error);
     char text[32], *end;
-    (void)operand;
     if (!line)
         return self->failed;
     if (self->opcode == 'I' && length == 2 && line[0] == '0' && (line[1] & ~1) == '0')
@@ -385,12 +385,12 @@ static enum ar_status act_float(struct pickle *self, uint64_t operand, struct ar
     return push(self, make_float(__builtin_bswap64(operand)), error);
 }
 
-static enum ar_status act_float_line(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_float_line(struct pickle *self, uint64_t operand AR_UNUSED,
+                                     struct ar_error *error)
 {
     size_t length;
     const char *line = take_line(self, &length, error);
     char text[64], *end;
-    (void)operand;
     if (!line)
         return self->failed;
     if (!length || length >= sizeof text)
@@ -426,11 +426,11 @@ static enum ar_status act_text(struct pickle *self, uint64_t length, struct ar_e
 }
 
 /* A text without its quotes. Escapes are kept as they are: no name that a reader needs has any. */
-static enum ar_status act_text_line(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_text_line(struct pickle *self, uint64_t operand AR_UNUSED,
+                                    struct ar_error *error)
 {
     size_t length;
     const char *line = take_line(self, &length, error);
-    (void)operand;
     if (!line)
         return self->failed;
     if (self->opcode == 'S') {
@@ -480,12 +480,12 @@ static enum ar_status act_empty(struct pickle *self, uint64_t operand, struct ar
 }
 
 /* APPEND, APPENDS, ADDITEMS, SETITEM and SETITEMS: values go into the container below them. */
-static enum ar_status act_add(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_add(struct pickle *self, uint64_t operand AR_UNUSED,
+                              struct ar_error *error)
 {
     bool one = self->opcode == 'a' || self->opcode == 's';
     enum pickle_kind kind = self->opcode == 's' || self->opcode == 'u' ? PICKLE_DICT : PICKLE_LIST;
     size_t values = kind == PICKLE_DICT ? 2 : 1, first = 0;
-    (void)operand;
     AR_TRY(one ? need(self, values + 1, error) : unmark(self, &first, error));
     if (one)
         first = self->depth - values;
@@ -505,10 +505,10 @@ static enum ar_status gather(struct pickle *self, size_t first, enum pickle_kind
 }
 
 /* LIST, FROZENSET and DICT. */
-static enum ar_status act_gather(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_gather(struct pickle *self, uint64_t operand AR_UNUSED,
+                                 struct ar_error *error)
 {
     size_t first = 0;
-    (void)operand;
     AR_TRY(unmark(self, &first, error));
     return gather(self, first, self->opcode == 'd' ? PICKLE_DICT : PICKLE_LIST, error);
 }
@@ -527,10 +527,10 @@ bool pickle_pair_of(const uint64_t *items, size_t count, uint64_t *pair)
 }
 
 /* TUPLE, EMPTY_TUPLE and TUPLE1 to TUPLE3. */
-static enum ar_status act_tuple(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_tuple(struct pickle *self, uint64_t operand AR_UNUSED,
+                                struct ar_error *error)
 {
     size_t count = self->opcode == ')' ? 0 : self->opcode - 0x84u, first = 0;
-    (void)operand;
     AR_TRY(self->opcode == 't' ? unmark(self, &first, error) : need(self, count, error));
     if (self->opcode != 't')
         first = self->depth - count;
@@ -542,36 +542,34 @@ static enum ar_status act_tuple(struct pickle *self, uint64_t operand, struct ar
 
 /* ---- frames, the end, and opcodes that are refused --------------------------------------- */
 
-static enum ar_status act_proto(struct pickle *self, uint64_t protocol, struct ar_error *error)
+static enum ar_status act_proto(struct pickle *self AR_UNUSED, uint64_t protocol,
+                                struct ar_error *error)
 {
-    (void)self;
     return protocol > 5
                ? ar_error_set(error, AR_FORMAT,
                               "protocol %" PRIu64 " is unknown; 0 to 5 can be read", protocol)
                : AR_OK;
 }
 
-static enum ar_status act_nothing(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_nothing(struct pickle *self AR_UNUSED, uint64_t operand AR_UNUSED,
+                                  struct ar_error *error AR_UNUSED)
 {
-    (void)self;
-    (void)operand;
-    (void)error;
     return AR_OK;
 }
 
-static enum ar_status act_stop(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_stop(struct pickle *self, uint64_t operand AR_UNUSED,
+                               struct ar_error *error)
 {
-    (void)operand;
     if (self->mark_count || self->depth != 1)
         return wrong(self, "does not find exactly one value", error);
     self->stopped = true;
     return AR_OK;
 }
 
-static enum ar_status act_refuse(struct pickle *self, uint64_t operand, struct ar_error *error)
+static enum ar_status act_refuse(struct pickle *self, uint64_t operand AR_UNUSED,
+                                 struct ar_error *error)
 {
     char named[96] = "";
-    (void)operand;
     if (self->opcode == 'c' || self->opcode == 'i') {
         size_t length, used = 0;
         for (unsigned i = 0; i < 2; i++) {

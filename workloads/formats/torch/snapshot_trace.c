@@ -370,11 +370,10 @@ static enum ar_status each_record(struct conversion *c, size_t *at,
     return status;
 }
 
-static enum ar_status note_request(struct conversion *c, size_t at,
-                                   const struct snapshot_record *record, struct ar_error *error)
+static enum ar_status note_request(struct conversion *c, size_t at AR_UNUSED,
+                                   const struct snapshot_record *record,
+                                   struct ar_error *error AR_UNUSED)
 {
-    (void)at;
-    (void)error;
     if (record->action == SNAPSHOT_ALLOC || record->action == SNAPSHOT_OOM)
         c->last_request = c->events;
     return AR_OK;

@@ -201,14 +201,14 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
 /* ---- lifetimes ---------------------------------------------------------------------------- */
 
 /* "    dot.4{}:3-7" below "  BufferLiveRange:"; other lines of the file say other things. */
-static enum ar_status take_range(void *self, char *line, uint64_t number, struct ar_error *error)
+static enum ar_status take_range(void *self, char *line, uint64_t number AR_UNUSED,
+                                 struct ar_error *error)
 {
     struct reading *r = self;
     const char *at = line + strspn(line, " ");
     const char *colon = strrchr(at, ':'), *from = colon ? colon + 1 : at;
     struct lifetime lifetime;
     uint32_t name;
-    (void)number;
     if (!colon || !take_number(&from, &lifetime.begin) || !take_text(&from, "-") ||
         !take_number(&from, &lifetime.end) || *from || r->lifetime_count == ITEMS_MOST)
         return AR_OK;
