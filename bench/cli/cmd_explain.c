@@ -261,13 +261,44 @@ static enum ar_status find_device(const struct arguments *self, struct trace_sou
     return AR_OK;
 }
 
+/* A recording has a probe where a request failed and the program went on: the trace with requests
+ * in place of these. NULL: there are none. */
+static enum ar_status caught_as_requests(struct trace_source *source, struct trace_source **out,
+                                         struct ar_error *error)
+{
+    struct trace_cursor cursor = {.source = source};
+    struct trace_event probe = {.kind = TRACE_NOTE};
+    bool any = false;
+    enum ar_status status = trace_rewind(source, error);
+    struct trace_memory *memory = trace_memory_create(&source->info);
+    AR_TRY_MEMORY(memory, error, "a trace");
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;) {
+        const struct trace_event now = *event;
+        if (probe.kind == TRACE_PROBE && now.kind == TRACE_NOTE &&
+            strncmp(trace_text_of(source, now.value), "oom", 3) == 0) {
+            probe.kind = TRACE_ALLOC;
+            any = true;
+        }
+        if (probe.kind != TRACE_NOTE)
+            status = trace_memory_take(memory, source, &probe, error);
+        probe = now.kind == TRACE_PROBE ? now : (struct trace_event){.kind = TRACE_NOTE};
+        if (now.kind != TRACE_PROBE)
+            AR_THEN(status, trace_memory_take(memory, source, &now, error));
+    }
+    AR_TRY(trace_memory_finish(memory, status, out, error));
+    if (!any)
+        trace_close(*out);
+    *out = any ? *out : NULL;
+    return AR_OK;
+}
+
 static enum ar_status explain_run_of(const struct arguments *self, const struct plan *plan,
                                      const struct plan_run *run, struct trace_source *source,
                                      const struct ar_spec *device, struct explain_output *output,
                                      struct ar_error *error)
 {
     struct trace_source *trace;
-    AR_CLOSED(trace_close_at) struct trace_source *owned = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *owned = NULL, *strict = NULL;
     AR_CLOSED(explain_result_close) struct explain_result result = {0};
     struct recorded_card card;
     AR_CLOSED(session_device_end) struct session_device with = {0};
@@ -284,6 +315,13 @@ static enum ar_status explain_run_of(const struct arguments *self, const struct 
     AR_TRY(session_trace(&experiment, false, &trace, &owned, error));
     experiment.source = trace;
     AR_TRY(explain_run(&experiment, plan_jobs(plan), &result, error));
+    if (result.passed && trace->info.probes)
+        AR_TRY(caught_as_requests(trace, &strict, error));
+    if (strict) {
+        explain_result_close(&result);
+        experiment.source = strict;
+        AR_TRY(explain_run(&experiment, plan_jobs(plan), &result, error));
+    }
     const char *addresses = ar_spec_value(&with.spec, "addresses");
     const struct explain_page shown = {
         .workload = source->info.name,
@@ -291,6 +329,7 @@ static enum ar_status explain_run_of(const struct arguments *self, const struct 
         .frees = run->frees,
         .result = &result,
         .card = &card,
+        .caught = strict != NULL,
         .as_driver = addresses && strcmp(addresses, "driver") == 0,
     };
     if (!output->files.standard)

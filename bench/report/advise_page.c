@@ -124,13 +124,6 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
     }
     if (result->capacity_from != ADVISE_FROM_DRIVER) /* which says what the card had */
         print_pressure(stream, &result->pressure);
-    if (result->survived) {
-        say(stream,
-            "%" PRIu64 " request%s not served, and the program continued: if a setting "
-            "serves %s, it may take another way, which is not in the recording.",
-            result->survived, result->survived == 1 ? " was" : "s were",
-            result->survived == 1 ? "it" : "them");
-    }
     if (page->frees == REPLAY_RECORDED)
         say(stream, "Blocks that other streams used are assumed to be free again when they were in "
                     "the recording; under another setting that may be sooner or later. If memory "
@@ -404,6 +397,14 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
             slow, page->traced ? "it is" : "recorded",
             given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
                                                          : "does not");
+    if (result->survived) {
+        const char *it = result->survived == 1 ? "it" : "them";
+        say(stream,
+            "%" PRIu64 " request%s not served, and the program continued: what fits here need not "
+            "serve %s, and a setting that does may lead the program another way. `explain` has "
+            "settings that serve %s.",
+            result->survived, result->survived == 1 ? " was" : "s were", it, it);
+    }
     if (lacks_history(page))
         say(stream, "Whether the program does is not known: the snapshot has no history.");
     if (is_passed_over(result, best))

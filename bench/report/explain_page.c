@@ -83,8 +83,8 @@ static void print_request(FILE *stream, const struct explain_page *page)
                  result->id, result->stream, result->tag[0] ? ", " : "", result->tag);
     else
         snprintf(what, sizeof what, "requests %s beside the pool", text);
-    say(stream, "%s with %s: event %" PRIu64 "%s %s and fails.", page->workload, page->policy,
-        result->event, step, what);
+    say(stream, "%s with %s: event %" PRIu64 "%s %s and fails%s.", page->workload, page->policy,
+        result->event, step, what, page->caught ? "; the program caught that and went on" : "");
     say(stream, "%s: %s.", replay_cause_name(result->cause), cause_sentence(result));
     if (result->problem[0])
         say(stream, "%s", result->problem);

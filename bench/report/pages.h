@@ -21,6 +21,7 @@ struct explain_page {
     const struct explain_result *result;
     const struct recorded_card *card;
     bool as_driver; /* segments lie where the driver of a card puts them */
+    bool caught;    /* the request failed in the recording, and the program went on */
 };
 
 /* HOST_MEMORY. */

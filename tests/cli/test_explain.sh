@@ -90,6 +90,13 @@ check what_to_do_about_it says 'Release the cache before it ..torch\.cuda\.empty
 check safe_capacity_is_told says 'passes with a capacity of 710\.0 MiB and above'
 refuses two_capacities 2 'the capacity is given twice' explain "$lora" --capacity 4100MiB -d sim:capacity=4GiB
 refuses message_with_a_capacity 2 '--message replays nothing' explain --message "$message" --capacity 4GiB
+# a failure that the program caught is one too
+"$ALLOCRIG" run -d sim:capacity=4100MiB -p torch -w "$lora" --metrics none --snapshot "$tmp/caught.pickle" >/dev/null 2>&1
+run explain "$tmp/caught.pickle"
+check a_caught_failure_is_explained says 'requests 680\.7 MiB .* and fails; the program caught that and went on\.'
+check what_serves_it_is_said grep -q 'PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+run explain "$tmp/caught.pickle" --capacity 6GiB
+check with_more_it_is_served says 'every request was served'
 run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB --json "$tmp/passes.json"
 check the_setting_does_pass says 'at 4\.004 GiB, frees ordered: every request was served'
 "$ALLOCRIG" explain "$prefetch" -p torch -d sim:capacity=1GiB --jobs 1 >"$tmp/1"
