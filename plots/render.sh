@@ -70,6 +70,13 @@ spread() {
         }' "$1"
 }
 
+# The machine whose host times were measured.
+measured() {
+    local summary
+    summary=$(dirname "$data")/summary.md
+    [ ! -e "$summary" ] || sed -nE 's/^allocrig [^;]*; (.*); seed .*/Measured on \1./p' "$summary"
+}
+
 # Whether the times of the run are those of a simulated card.
 modelled() {
     local summary
@@ -108,7 +115,7 @@ caption() {
     history) echo "Figures over commits. Triangles: the commits at which they changed." ;;
     esac
     case $1 in slowdown | fragmentation | latency | pareto) spread "$2" ;; esac
-    case $1 in slowdown | pareto) modelled ;; esac
+    case $1 in slowdown | pareto) modelled ;; latency) measured ;; esac
 }
 
 # The program and, of each workload, the line that stands above its table: of several the first, which

@@ -180,8 +180,9 @@ static const char *device_title(const struct run_record *record, char text[TITLE
 }
 
 /* Under a generator that reacts to the policy the number of events differs between policies. In a
- * paper the table stands alone, so its caption says what its times are. */
-static void heading(struct table *table, const struct result_group *group, enum table_form form)
+ * paper the table stands alone, so its caption says what its times are; `host`: measured. */
+static void heading(struct table *table, const struct result_group *group, enum table_form form,
+                    bool host)
 {
     const struct run_record *first = group->runs;
     char capacity[32] = "no limit", events[48] = "", title[TITLE_ROOM], device[TITLE_ROOM];
@@ -201,12 +202,14 @@ static void heading(struct table *table, const struct result_group *group, enum 
         snprintf(events, sizeof events, "%.0f to %.0f events, ", least, most);
     if (first->device.capacity_bytes != UINT64_MAX)
         ar_size_print(first->device.capacity_bytes, capacity, sizeof capacity);
-    bool modelled = table_is_latex(form) && strcmp(first->device.kind, "sim") == 0;
+    const char *times = !table_is_latex(form)                    ? ""
+                        : host                                   ? "; times of the host"
+                        : strcmp(first->device.kind, "sim") == 0 ? "; times are modelled"
+                                                                 : "";
     table_heading(table, "%s: %sfrees %s, host %s, %s, %s%s%s%s", group_title(group, title), events,
                   replay_frees_name(first->frees), replay_host_name(first->host),
                   device_title(first, device), capacity,
-                  first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of,
-                  modelled ? "; times are modelled" : "");
+                  first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of, times);
 }
 
 /* Very large figures are written short, so that one policy does not widen its whole column. */
@@ -401,7 +404,7 @@ static void add_group(const struct figure_table *self, const struct result_group
                       struct byte_unit unit)
 {
     size_t rank = 0;
-    heading(self->table, group, self->form);
+    heading(self->table, group, self->form, false);
     sort_policies(group, rows);
     gather_spreads(placed, group, self->results->values);
     for (size_t i = 0; i < group->policy_count; i++) {
@@ -461,7 +464,7 @@ enum ar_status latency_table_print(const struct results *results, FILE *stream,
     table_label(table, "latency");
     for (size_t i = 0; i < results->group_count && table; i++) {
         const struct result_group *group = &results->groups[i];
-        heading(table, group, TABLE_TEXT);
+        heading(table, group, form, true);
         for (size_t j = 0; j < group->policy_count; j++) {
             const struct result_policy *policy = &group->policies[j];
             add_timed(table, policy, policy->median->policy_spec, 0, results->values);
@@ -557,7 +560,7 @@ enum ar_status spread_table_print(const struct results *results, FILE *stream, e
     open_figure_table(&self, results, form, true, "MiB");
     for (size_t i = 0; i < results->group_count && ready && self.table; i++) {
         gather_spreads(&rows, &results->groups[i], results->values);
-        heading(self.table, &results->groups[i], form);
+        heading(self.table, &results->groups[i], form, false);
         for (size_t j = 0; j < rows.count; j++)
             spread_rows(&self, rows.items[j].policy, &rows.places[j], results->values);
     }
