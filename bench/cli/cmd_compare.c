@@ -71,7 +71,7 @@ static enum ar_status tell(const struct arguments *self, const struct verdicts *
     if (!quiet)
         AR_TRY(compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error));
     if (self->annotations)
-        compare_annotations(verdicts, stdout);
+        compare_annotations(verdicts, quiet ? stderr : stdout);
     size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
     if (!worse && self->require_all && verdicts->missing)
         return ar_error_set(error, AR_NEGATIVE, "compare: %zu run%s of %s %s missing in %s",

@@ -104,7 +104,7 @@ static enum ar_status tell(const struct arguments *self, const struct history_vi
     if (!quiet)
         AR_TRY(history_page(view, stdout, TABLE_TEXT, error));
     if (self->annotations)
-        history_annotations(view, stdout);
+        history_annotations(view, quiet ? stderr : stdout);
     if (!judged->counted)
         return AR_OK;
     const struct history_change *change = judged->changes;

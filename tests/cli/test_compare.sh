@@ -42,6 +42,8 @@ check waste_in_markdown grep -q "^| WORSE | peak_granted_bytes" "$tmp/waste.md"
 check waste_in_junit grep -q '<failure type="regression" message="WORSE: ' "$tmp/waste.xml"
 check waste_in_json grep -qE '^    \{"verdict": "WORSE", "policy": ".*planted.so", "workload": "random:.*", "metric": "peak_granted_bytes", "old": [0-9]+, "new": [0-9]+, "change": 0\.0' "$tmp/waste-verdicts.json"
 check json_counts_regressions [ "$(grep -c '"verdict": "WORSE"' "$tmp/waste-verdicts.json")" = "$(sed -n 's/^  "regressions": \([0-9]*\),/\1/p' "$tmp/waste-verdicts.json")" ]
+run compare "$tmp/old.json" "$tmp/waste.json" --json - --annotations
+check annotations_are_not_in_the_json eval 'cmp -s "$out" "$tmp/waste-verdicts.json" && grep -q "^::error title=peak_granted" "$err"'
 run compare "$tmp/old.json" "$tmp/waste.json"
 check one_policy_is_one_row [ "$(grep -c '^WORSE' "$out")" = 1 ]
 said how_many_and_the_largest '^WORSE [0-9]+ policy .*planted.so, [0-9]+ figures in 2 workloads; first: '
