@@ -90,13 +90,30 @@ first = hand.alloc(1000)
 assert first and first.granted_bytes >= 1000 and hand.stats()["live_bytes"] == 1000
 assert hand.alloc(2**20) is None and hand.stats()["failures"] == 1
 assert hex(first.address) in repr(first)
+other = allocrig.Session("torch")
+foreign, twice = other.alloc(1000), other.alloc(1000)
+other.free(twice)
 for refused, why in ((lambda: hand.free(12), "takes the block that alloc() returned"),
+                     (lambda: hand.free(foreign), "freed already, or of another session"),
+                     (lambda: other.free(twice), "freed already, or of another session"),
+                     (lambda: allocrig.run("tor\0ch", "order_flip"), "the number 0"),
                      (lambda: allocrig.capacity("growth", "order_flip", capacity=3), "leave out capacity=")):
     try:
         refused()
         raise AssertionError("nothing was refused")
     except (TypeError, ValueError) as error:
         assert why in str(error)
+try:
+    allocrig.run("torch", "\udcff.csv")
+    raise AssertionError("there is no such file")
+except allocrig.Error as error:
+    assert "cannot be opened" in str(error)
 hand.free(first)
 assert hand.stats()["live_bytes"] == 0 and hand.stats()["largest_free_block_bytes"] > 2**19
 hand.close()
+hand.close()
+try:
+    hand.alloc(1)
+    raise AssertionError("it is closed")
+except ValueError as error:
+    assert "closed" in str(error)

@@ -13,6 +13,7 @@ allocrig.cupy put a policy into PyTorch and CuPy. Errors of the library are allo
 import ctypes
 import json
 import math
+import os
 
 from . import _library, _traced
 from ._library import Error
@@ -76,7 +77,7 @@ class _Handle:
 def workload(text):
     """What is known of a trace file or a generator's spec, as a dictionary."""
     lib, info = _lib(), _library.WorkloadInfo()
-    with _Handle(lib.ar_workload_open, lib.ar_workload_close, text.encode()) as opened:
+    with _Handle(lib.ar_workload_open, lib.ar_workload_close, _encoded(text)) as opened:
         lib.ar_workload_info(opened, ctypes.byref(info), ctypes.sizeof(info))
         return _library.row(info)
 
@@ -84,7 +85,7 @@ def workload(text):
 def events(text):
     """The events of a workload, one dictionary after the other."""
     lib, event = _lib(), _library.Event()
-    with _Handle(lib.ar_workload_open, lib.ar_workload_close, text.encode()) as opened:
+    with _Handle(lib.ar_workload_open, lib.ar_workload_close, _encoded(text)) as opened:
         while True:
             lib.ar_workload_next(opened, ctypes.byref(event), ctypes.sizeof(event))
             if not event.kind:
@@ -102,6 +103,13 @@ def _text(value):
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
+def _encoded(text):
+    """For the library; a file name keeps bytes that are no UTF-8."""
+    if "\0" in text:
+        raise ValueError(f"{text!r} has a character of the number 0")
+    return os.fsencode(text)
+
+
 def _experiment(lib, policies, workloads, devices, options):
     experiment = _Handle(lib.ar_experiment_open, lib.ar_experiment_close, lib.handle)
     pairs = [(key, value) for key, values in (("policy", policies), ("workload", workloads), ("device", devices))
@@ -110,8 +118,8 @@ def _experiment(lib, policies, workloads, devices, options):
               for key, value in options.items() if value is not None]
     try:
         for key, value in pairs:
-            lib.ar_experiment_set(experiment.value, key.encode(), _text(value).encode())
-    except Error:
+            lib.ar_experiment_set(experiment.value, _encoded(key), _encoded(_text(value)))
+    except Exception:
         experiment.__exit__()
         raise
     return experiment
@@ -192,35 +200,47 @@ class Session:
     NO_MEMORY = 1
 
     def __init__(self, policy, device="sim", seed=1):
-        self._lib, self._session = _lib(), _library.HANDLE()
-        self._lib.ar_session_open(self._lib.handle, policy.encode(), device.encode(), seed, ctypes.byref(self._session))
+        self._lib, self._session, self._live = _lib(), _library.HANDLE(), {}
+        self._lib.ar_session_open(self._lib.handle, _encoded(policy), _encoded(device), seed,
+                                  ctypes.byref(self._session))
+
+    def _opened(self):
+        if not self._session:
+            raise ValueError("the session is closed")
+        return self._session
 
     def alloc(self, size, stream=0):
         """A block, with `address` and `granted_bytes`; None if there is no memory."""
         block = _library.Block()
         try:
-            self._lib.ar_session_alloc(self._session, ctypes.byref(_library.Request(bytes=size, stream=stream)),
+            self._lib.ar_session_alloc(self._opened(), ctypes.byref(_library.Request(bytes=size, stream=stream)),
                                        ctypes.byref(block))
         except Error as error:
             if error.status != self.NO_MEMORY:
                 raise
             return None
+        self._live[id(block)] = block
         return block
 
     def free(self, block, stream=0):
-        """`block`: what `alloc` returned."""
+        """`block`: what `alloc` returned. It is freed once."""
         if not isinstance(block, _library.Block):
             raise TypeError(f"free() takes the block that alloc() returned, not {block!r}")
-        self._lib.ar_session_free(self._session, ctypes.byref(block), stream)
+        session = self._opened()
+        if self._live.get(id(block)) is not block:
+            raise ValueError("the block is freed already, or of another session")
+        self._lib.ar_session_free(session, ctypes.byref(block), stream)
+        del self._live[id(block)]
 
     def stats(self):
         """live_bytes, granted_bytes, reserved_bytes, largest_free_block_bytes, ..., as a dictionary."""
         found = _library.Stats()
-        self._lib.ar_session_stats(self._session, ctypes.byref(found))
+        self._lib.ar_session_stats(self._opened(), ctypes.byref(found))
         return _library.row(found)
 
     def close(self):
         self._lib.ar_session_close(self._session)
+        self._session = None
 
 
 def advise(workload, capacity=None, device="sim", *, limit=None, **options):
