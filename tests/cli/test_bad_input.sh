@@ -200,4 +200,7 @@ printf '[suite]\nname = x\nreps = 1\nreps = 2\n[policies]\ngrowth\n[workloads]\n
 refuses suite_key_twice 2 'twice.ini:4: the key "reps" is given twice' run -d sim "$tmp/twice.ini"
 refuses split_below_a_segment 2 'max_split_size_mb is at least large_segment_size_mb' \
     run -p torch:max_split_size_mb=32,large_segment_size_mb=64 -w linear_ramp
+{ yes line | head -n 20000; echo 'CUDA out of memory. Tried to allocate 158.00 MiB'; } >"$tmp/long.log"
+run explain --message "$tmp/long.log"
+check a_log_is_read_to_its_end grep -qF '158.0 MiB' "$out"
 finish
