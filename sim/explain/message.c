@@ -157,7 +157,8 @@ static bool goes_on(const struct message_text *text, const struct message *self)
 /* What may make a sure answer wrong: words of a person, another failure, another try. */
 static void read_rest(const struct message_text *text, struct message *self)
 {
-    static const char tries[] = "ignoringthischoice|autotun|rejected|skipping|skipped|tuner";
+    static const char tries[] = "ignoringthischoice|autotuning|autotune]|rejected|skipping|"
+                                "skipped|tuner:";
     size_t from = self->at > NEAR_CHIP ? self->at - NEAR_CHIP : 0;
     self->goes_on = goes_on(text, self);
     if (self->on_chip)

@@ -148,6 +148,10 @@ static const char how_shared[] =
     "A kernel needs more shared memory than a multiprocessor has; no allocator is in it. Use "
     "smaller blocks or layers, or a build for this architecture.";
 
+static const char how_neuron[] =
+    "It is the memory of a NeuronCore, or another resource of it. Find out: the lines of TDRV "
+    "around it have the size and what the core has in use; neuron-top shows other processes. A "
+    "smaller batch or sequence, or more cores (tp_degree).";
 static const char how_dask[] =
     "A worker of Dask came near its limit. Raise it (memory_limit=, --memory-limit), or use fewer "
     "workers and threads or smaller partitions; what is not in Dask's arrays (\"unmanaged memory\" "
@@ -285,6 +289,8 @@ static const struct message_form bares[] = {
      "bad_alloc:cudaerrorat",
      MESSAGE_RMM, "", how_rmm, 0},
     {"couldnotsplitinputsandretry|retryoom", MESSAGE_SPARK, "", how_spark, 0},
+    {"nerr_resource|nrt_resource|tdrv:dma_mp_alloc|tdrv:dmem_alloc", MESSAGE_DRIVER, "Neuron",
+     how_neuron, 0},
     {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, 0},
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, 0},
     {"outofmemoryinmemoryspacevmem|outofmemoryinmemoryspacesmem", MESSAGE_JAX, "TPU", NULL,
@@ -295,6 +301,7 @@ static const struct message_form bares[] = {
      "file</torch_|nospaceleftondevice:'/dev/shm|unabletommap",
      MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
     {"toomuchshareddata", MESSAGE_LIBRARY, "", how_shared, FORM_CHIP},
+    {"outofresource:sharedmemory", MESSAGE_TRITON, "", how_shared, FORM_CHIP},
     {"insufficientsharedmemory*/dev/shm|insufficientsharedmemory*shm-size", MESSAGE_HOST_PROGRAM,
      "", how_workers, FORM_HOST | FORM_LIKELY},
     {"insufficientsharedmemory|sharedmemoryallocationexceeded", MESSAGE_LIBRARY, "", how_shared,
@@ -305,6 +312,8 @@ static const struct message_form bares[] = {
      "killedduetothenoderunninglowonmemory|"
      "exceedsthememoryusagethreshold|ray-oom-prevention",
      MESSAGE_HOST_PROGRAM, "", how_ray, FORM_HOST},
+    {"mayhaveexceededk8spodmemorylimit", MESSAGE_HOST_PROGRAM, "", how_limit,
+     FORM_HOST | FORM_LIKELY},
     {"couldnotallocatenativememory", MESSAGE_RMM, "", how_rmm, 0},
     {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
      "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory",
@@ -313,6 +322,7 @@ static const struct message_form bares[] = {
      "exceedingmemorylimits|["
      "memorypressure]|"
      "lowonresource:memory|killedoutofmemory|outofmemory:kill|systemd-oomdkilled|"
+     "killedprocess#(*)total-vm:|"
      "oom-kill|byoomkiller|bytheoomkiller|outofmemorysrun:|oomkilled",
      MESSAGE_HOST_PROGRAM, "", how_limit, FORM_HOST},
     {"exceeded#%memorybudget", MESSAGE_HOST_PROGRAM, "", how_dask, FORM_HOST},
@@ -372,6 +382,7 @@ static const struct message_form bares[] = {
      "allocationfailed|allocationfailure|memoryallocationerror",
      MESSAGE_DRIVER, "", message_how_unknown, 0},
     {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, 0},
+    {"tcmalloc:largealloc", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"bfcarena::allocaterawinternal", MESSAGE_ONNX, "", message_how_unknown, 0},
     {"bytesfromdevice[|freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown, 0},
@@ -454,6 +465,7 @@ static bool is_cut_word(const struct message_text *text, size_t at)
 static const char fails[] =
     "fail|exhaust|notenough|insufficient|unable|cannot|can't|couldnot|couldn't|ranout|runsout|"
     "outof|"
+    "errorwhenalloc|errorwhilealloc|errorinalloc|erroralloc|"
     "overbudget|toolittle|shortage|notavailable|nothaveenough|depleted|n'thaveenough|noenough|"
     "notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough|thanisavailable|"
     "thanavailable|" CHINESE_USED_UP;
@@ -464,7 +476,8 @@ static const char used_up[] =
     "nothaveenough|n'thaveenough|noenough|notsufficient|toolittle|shortage|"
     "thanavailable|" CHINESE_USED_UP;
 static const char events[] = "error|crash|occur|happen|encounter|got|getting|hit|caus|throw|rais|"
-                             "issue|goes|went|killed|failed|reported";
+                             "issue|goes|went|killed|failed|reported|oomwith|oomon|oomduring|"
+                             "oomwhile";
 
 static const char *fails_of(const struct message_form *form)
 {
@@ -621,7 +634,8 @@ static bool is_said(const struct message_text *text, const struct message_form *
             return false;
     if (form->framework == MESSAGE_TRITON_SERVER && message_text_has(text, "isinsufficientforcuda"))
         return false;
-    if (message_claim_is_code(text, at) || message_claim_is_defined(text, at + length) ||
+    if (message_claim_is_code(text, at) || message_claim_is_task(text, at) ||
+        message_claim_is_defined(text, at + length) ||
         message_text_other_reason(text, at + length) ||
         (form->how == message_how_unknown && names_other_error(text, at, at + 4 * NEAR_CHARACTERS)))
         return false;

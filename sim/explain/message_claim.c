@@ -20,7 +20,8 @@ bool message_claim_is_feared(const struct message_text *text, size_t at)
         "wasn't",      "thereisno", "willnotbe",  "canbe",    "couldbe",    "when",
         "wouldcause",  "cancause",  "couldcause", "maycause", "mightcause", "notdueto",
         "notcausedby", "arenot",    "therewasno", "hadno",    "gotno",      "getno",
-        "without",     "neverruns", "neverran",   "n'trun",   "werenot"};
+        "without",     "neverruns", "neverran",   "n'trun",   "werenot",    "will",
+        "would",       "could",     "might",      "ifyou"};
     static const char *const between[] = {"outof", "cuda",   "gpu",  "device", "plain",
                                           "real",  "video",  "the",  "an",     "any",
                                           "dueto", "killed", "being"};
@@ -50,6 +51,20 @@ bool message_claim_is_code(const struct message_text *text, size_t at)
                 return true;
         }
     }
+    return false;
+}
+
+bool message_claim_is_task(const struct message_text *text, size_t at)
+{
+    static const char *const words[] = {"add",    "improve", "support",  "handle",
+                                        "catch",  "detect",  "tell",     "document",
+                                        "expose", "rename",  "interpret"};
+    if (at < 2 || at > NEAR_BEFORE || memchr(text->gaps + 1, MESSAGE_GAP_LINE, at))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(text->chars, words[i], strlen(words[i])) == 0 &&
+            text->gaps[strlen(words[i])] == MESSAGE_GAP_SPACE)
+            return true;
     return false;
 }
 

@@ -11,6 +11,10 @@ bool message_claim_is_feared(const struct message_text *text, size_t at);
 /* Whether a command or a call stands before the words in their line: grep -i "oom-kill". */
 bool message_claim_is_code(const struct message_text *text, size_t at);
 
+/* Whether the text begins with a task, and the words are in that line: "Add a check
+ * for OOM". */
+bool message_claim_is_task(const struct message_text *text, size_t at);
+
 /* Whether the words that end at `end` are explained: "OOMKilled" means that .. */
 bool message_claim_is_defined(const struct message_text *text, size_t end);
 

@@ -368,6 +368,15 @@ static bool read_statistics(const struct message_text *text, struct message *sel
     return figures[MESSAGE_FIGURE_TOTAL].known && figures[MESSAGE_FIGURE_ALLOCATED].known;
 }
 
+/* "exceeds the base limit (N)": the compiler plans with 80 % of the card. */
+static void read_base_limit(const struct message_text *text, struct message_figure *total)
+{
+    if (message_text_after(text, "exceedsthebaselimit(", 0, text->count, total) == MESSAGE_NOWHERE)
+        return;
+    total->bytes += total->bytes / 4;
+    total->derived = true;
+}
+
 bool message_read_xla(const struct message_text *text, struct message *self)
 {
     struct message_figure complained = {0};
@@ -400,6 +409,8 @@ bool message_read_xla(const struct message_text *text, struct message *self)
                                    "xlabackendallocatingTondevice#forbfcallocator|"
                                    "xlabackendwilluseuptoTondevice#forbfcallocator",
                                    0, text->count, 0, self->figures);
+    if (!self->figures[MESSAGE_FIGURE_TOTAL].known)
+        read_base_limit(text, &self->figures[MESSAGE_FIGURE_TOTAL]);
     fill_dump(self);
     read_created(text, self);
     read_program(text, self);
