@@ -15,7 +15,8 @@ ended goes on, and a mutant that was killed stays killed as long as its file and
 killed it, with its tables of cases, are the same.
 
 --seed and --rooms make another table, in .build/mutants-SEED with a journal of its own and without the
-mutants of named.tsv. --rooms takes only files whose paths begin so, all with the same share.
+mutants of named.tsv. --rooms takes only files whose paths begin so, all with the same share, of rooms that the default table
+leaves out too.
 
 Writes results/mutants.md and .csv (--changed, --seed, --rooms: changed.md and .csv, other.md and .csv in
 the folder of the journal). Exit status: 0,
@@ -68,11 +69,12 @@ def digest(*parts):
     return total.hexdigest()[:16]
 
 
-def sources(root):
+def sources(root, rooms=()):
+    """Files of the default table, and those of rooms that are named."""
     for top in ("allocators", "workloads", "sim", "bench", "planted"):
         for path in sorted((root / top).rglob("*.[ch]")):
             name = str(path.relative_to(root))
-            if table.weight(name) > 0:
+            if table.weight(name) > 0 or name.startswith(rooms):
                 yield name
 
 
@@ -120,9 +122,10 @@ def chosen(root, options, here):
     """The mutants of this run, sorted by place."""
     changed = changed_lines(root, options.changed) if options.changed else None
     named = [] if is_other(options) else named_mutants(root, here)  # first: a wrong line ends it at once
-    names = [name for name in sources(root) if changed is None or name in changed]
-    if options.rooms:
-        names = [name for name in names if name.startswith(tuple(options.rooms.split(",")))]
+    rooms = tuple(options.rooms.split(",")) if options.rooms else ()
+    names = [name for name in sources(root, rooms) if changed is None or name in changed]
+    if rooms:
+        names = [name for name in names if name.startswith(rooms)]
     cache = root / ".build" / "mutants" / "table"
     makes = (pathlib.Path(__file__).parent / "table.py").read_bytes()
     known = {}
@@ -203,7 +206,7 @@ class Run:
         self.left_out = []
         self.files = {mutant.file: digest((root / mutant.file).read_bytes()) for mutant in mutants}
         self.end = time.monotonic() + options.seconds if options.seconds else None
-        product = [(tree / name).read_bytes() for name in sorted(sources(tree))]
+        product = [(tree / name).read_bytes() for name in sorted(sources(tree, ("",)))]
         self.product = digest(*product)
         everything = [path.read_bytes() for path in sorted((tree / "tests").rglob("*.[ch]"))]
         self.cases = {path.name: path.read_bytes() for path in sorted((tree / "tests" / "unit" / "cases").glob("*"))}
