@@ -398,6 +398,7 @@ static bool skip_white(struct squeezer *self)
 /* Passes over what logs write before the words of a line. */
 static bool skip_prefix(struct squeezer *self)
 {
+    static const char *const owners[] = {RANK, "[gpu"};
     size_t at = self->at;
     if (!self->begun) {
         self->before = self->line;
@@ -411,9 +412,11 @@ static bool skip_prefix(struct squeezer *self)
     if (!length && self->before < self->line)
         length = repeated_length(self->text, at, self->before + (at - self->line), self->bytes,
                                  at > self->line);
-    if (length && strncasecmp(self->text + at, RANK, strlen(RANK)) == 0)
-        self->rank =
-            (unsigned char)(strtoul(self->text + at + strlen(RANK), NULL, 10) % UCHAR_MAX + 1);
+    for (size_t i = 0; length && i < AR_COUNT(owners); i++)
+        if (strncasecmp(self->text + at, owners[i], strlen(owners[i])) == 0)
+            self->rank =
+                (unsigned char)(strtoul(self->text + at + strlen(owners[i]), NULL, 10) % UCHAR_MAX +
+                                1);
     self->at += length;
     return length;
 }
