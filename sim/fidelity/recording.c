@@ -24,7 +24,6 @@ struct reading {
     bool released;                  /* a release since then */
     size_t completions;             /* the first completion since then */
     size_t completions_before_made; /* completions before memory was made */
-    bool state_given;               /* notes before the first event describe a state */
     uint64_t held_bytes;            /* in addition to the start; modulo 2^64 */
     uint64_t *initial;              /* requests of blocks of the start */
     size_t initial_count, initial_room;

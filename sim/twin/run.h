@@ -304,7 +304,7 @@ struct twin_process {
     size_t pool_room;
     uint32_t region_pool; /* of the open region; 0: none */
     uint64_t context_bytes, outside_bytes;
-    uint32_t context_account, request_account; /* of the request that is served now */
+    uint32_t context_account;
     uint64_t pinned_live_bytes;
     uint64_t phase_events, phase_ns; /* at the begin of the phase */
     struct twin_rank_state state;    /* at the end of the last phase */

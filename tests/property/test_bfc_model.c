@@ -206,7 +206,7 @@ static void compare(const struct bfc_rig *rig, const struct model *m, unsigned s
     struct ar_policy_stats stats = bfc_rig_stats(rig);
     if (stats.totals.granted_bytes != m->used_bytes || stats.totals.reserved_bytes != m->pool ||
         stats.largest_free_block_bytes != model_largest(m) ||
-        bfc_next_region_bytes(rig->policy) != m->next)
+        ((const struct bfc *)rig->policy)->regions.next_bytes != m->next)
         fail_msg("step %u: granted %" PRIu64 " for %" PRIu64 ", reserved %" PRIu64 " for %" PRIu64
                  ", largest %" PRIu64 " for %" PRIu64,
                  step, stats.totals.granted_bytes, m->used_bytes, stats.totals.reserved_bytes,

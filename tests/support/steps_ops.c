@@ -63,11 +63,11 @@ static bool figure_of_policy(const struct steps *s, const char *name, uint64_t *
     else if (strcmp(name, "free_bytes") == 0)
         *value = ar_policy_free_bytes(&s->policy->totals);
     else if (strcmp(name, "next_region") == 0)
-        *value = bfc_next_region_bytes(s->policy);
+        *value = ((const struct bfc *)s->policy)->regions.next_bytes;
     else if (strcmp(name, "limit") == 0)
         *value = ((const struct bfc *)s->policy)->regions.limit_bytes;
     else if (strcmp(name, "regions") == 0)
-        *value = bfc_region_count(s->policy);
+        *value = ((const struct bfc *)s->policy)->regions.count;
     else
         return false;
     return true;

@@ -97,9 +97,9 @@ TEST(other_values_have_their_opcodes)
     pickle_put_bool(&rig->writer, false);
     pickle_make_pair(&rig->writer);
     pickle_put_text(&rig->writer, "a");
-    pickle_put_none(&rig->writer);
+    pickle_put_bool(&rig->writer, true);
     pickle_end_dictionary(&rig->writer);
-    RIG_IS(rig, "}(\x8c\1a\x94G\xbf\xf8\0\0\0\0\0\0\x8c\1b\x94\x88\x89\x86h\0Nu");
+    RIG_IS(rig, "}(\x8c\1a\x94G\xbf\xf8\0\0\0\0\0\0\x8c\1b\x94\x88\x89\x86h\0\x88u");
 }
 
 TEST(texts_are_readable_and_remembered)
@@ -140,7 +140,7 @@ TEST(long_lists_go_out_in_batches)
     pickle_begin_list(&rig->writer);
     for (int i = 0; i < 2001; i++) {
         pickle_next_item(&rig->writer);
-        pickle_put_none(&rig->writer);
+        pickle_put_bool(&rig->writer, false);
     }
     pickle_end_list(&rig->writer);
     assert_int_equal(pickle_end(&rig->writer), AR_OK);
@@ -149,7 +149,7 @@ TEST(long_lists_go_out_in_batches)
     for (int left = 2001; left > 0; left -= 1000) {
         assert_int_equal(*at++, '(');
         for (int i = 0; i < (left < 1000 ? left : 1000); i++)
-            assert_int_equal(*at++, 'N');
+            assert_int_equal(*at++, 0x89);
         assert_int_equal(*at++, 'e');
     }
     assert_int_equal(*at, '.');

@@ -215,10 +215,6 @@ enum ar_status bfc_validate(const struct ar_policy *base, struct ar_error *error
 void bfc_room(const struct ar_policy *base, struct ar_policy_room *out);
 bool bfc_setting(const struct ar_policy *base, char *text, size_t text_bytes);
 
-/* Bytes of the next region, as the real allocator prints them when it runs out of memory. */
-uint64_t bfc_next_region_bytes(const struct ar_policy *base);
-uint32_t bfc_region_count(const struct ar_policy *base);
-
 /* ---- between the files of the family --------------------------------------------------------- */
 
 void bfc_regions_open(struct bfc *self, struct ar_backing *backing, uint64_t limit_bytes);

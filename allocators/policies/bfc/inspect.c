@@ -34,16 +34,6 @@ void bfc_room(const struct ar_policy *base, struct ar_policy_room *out)
                         self->collects ? base->totals.releasable_bytes : 0);
 }
 
-uint64_t bfc_next_region_bytes(const struct ar_policy *base)
-{
-    return ((const struct bfc *)base)->regions.next_bytes;
-}
-
-uint32_t bfc_region_count(const struct ar_policy *base)
-{
-    return ((const struct bfc *)base)->regions.count;
-}
-
 void bfc_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct bfc *self = (const struct bfc *)base;

@@ -29,11 +29,10 @@
 #include "allocators/base/size.h"
 #include "allocators/heap.h"
 
-#define SLAB_UNIT_BYTES    UINT64_C(256)
-#define SLAB_MOST_BLOCKS   32u
-#define SLAB_CLASSES       112u /* up to 16 MiB */
-#define SLAB_LARGEST_BYTES (16 * AR_MIB)
-#define SLAB_PAGE_BYTES    (2 * AR_MIB) /* the driver allocates multiples of it */
+#define SLAB_UNIT_BYTES  UINT64_C(256)
+#define SLAB_MOST_BLOCKS 32u
+#define SLAB_CLASSES     112u         /* up to 16 MiB */
+#define SLAB_PAGE_BYTES  (2 * AR_MIB) /* the driver allocates multiples of it */
 
 #define SLAB_EIGHTHS 9u /* empty, up to one eighth, .. up to all but one block */
 

@@ -126,31 +126,6 @@ const struct compatible_statement *compatible_find(enum compatible_setting a,
     return best;
 }
 
-const char *compatible_name(enum compatible_setting setting)
-{
-    static const char *const names[COMPATIBLE_SETTING_COUNT] = {
-        [COMPATIBLE_EXPANDABLE] = "expandable_segments",
-        [COMPATIBLE_MEMPOOL] = "torch.cuda.MemPool",
-        [COMPATIBLE_MEMPOOL_OWN] = "MemPool with an allocator",
-        [COMPATIBLE_USE_ON_OOM] = "MemPool(use_on_oom)",
-        [COMPATIBLE_NO_SPLIT] = "MemPool(no_split)",
-        [COMPATIBLE_GRAPHS] = "CUDA graphs",
-        [COMPATIBLE_EMPTY_CACHE] = "empty_cache",
-        [COMPATIBLE_COLLECTION] = "garbage_collection_threshold",
-        [COMPATIBLE_SLEEP] = "vLLM's sleep mode",
-        [COMPATIBLE_SAVER_PRELOAD] = "torch_memory_saver (preload)",
-        [COMPATIBLE_SAVER_TORCH] = "torch_memory_saver (torch)",
-        [COMPATIBLE_CUMEM_NCCL] = "NCCL with cuMem",
-    };
-    return names[setting];
-}
-
-const char *compatible_program_name(enum compatible_program program)
-{
-    static const char *const names[] = {"PyTorch", "vLLM", "torch_memory_saver", "NCCL"};
-    return names[program];
-}
-
 uint32_t compatible_release(const char *text)
 {
     char *end;

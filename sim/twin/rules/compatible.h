@@ -51,9 +51,5 @@ const struct compatible_statement *compatible_find(enum compatible_setting a,
                                                    enum compatible_setting b,
                                                    const struct compatible_releases *releases);
 
-/* "torch.cuda.MemPool" and so on. */
-const char *compatible_name(enum compatible_setting setting);
-const char *compatible_program_name(enum compatible_program program);
-
 /* "2.11", "2.11.0+cu130" or "0.9": major x 100 + minor; 0: the text is not a release. */
 uint32_t compatible_release(const char *text);

@@ -341,11 +341,6 @@ uint64_t vllm_longest(const struct vllm_cache *cache, double available, uint64_t
     return fits;
 }
 
-uint64_t vllm_swap_blocks(const struct vllm_cache *cache, uint64_t swap_bytes)
-{
-    return swap_bytes / (cache->page_bytes * cache->tensors);
-}
-
 enum ar_status vllm_cache_check(struct vllm_version version, const struct vllm_cache *cache,
                                 double available, uint64_t length, uint64_t batch_tokens,
                                 struct ar_error *error)

@@ -177,8 +177,6 @@ double vllm_concurrency(struct vllm_version version, const struct vllm_cache *ca
  * length". */
 uint64_t vllm_longest(const struct vllm_cache *cache, double available, uint64_t length,
                       uint64_t batch_tokens);
-/* "# CPU blocks": V0 only. */
-uint64_t vllm_swap_blocks(const struct vllm_cache *cache, uint64_t swap_bytes);
 
 /* NEGATIVE with a sentence if vLLM refuses to start: no memory for blocks, or too few for one
  * request of `length`. V0: raise_if_cache_size_invalid; V1: _check_enough_kv_cache_memory. */

@@ -120,7 +120,6 @@ void pickle_put_integer(struct pickle_writer *self, int64_t integer);
 void pickle_put_unsigned(struct pickle_writer *self, uint64_t integer);
 void pickle_put_real(struct pickle_writer *self, double real);
 void pickle_put_bool(struct pickle_writer *self, bool value);
-void pickle_put_none(struct pickle_writer *self);
 /* Bytes that are no UTF-8 become U+FFFD. */
 void pickle_put_text(struct pickle_writer *self, const char *text);
 

@@ -22,7 +22,6 @@ enum opcode {
     OP_SHORT_BINUNICODE = 0x8c,
     OP_NEWTRUE = 0x88,
     OP_NEWFALSE = 0x89,
-    OP_NONE = 'N',
     OP_TUPLE2 = 0x86,
     OP_MEMOIZE = 0x94,
     OP_BINGET = 'h',
@@ -130,11 +129,6 @@ void pickle_put_real(struct pickle_writer *self, double real)
 void pickle_put_bool(struct pickle_writer *self, bool value)
 {
     put_byte(self, value ? OP_NEWTRUE : OP_NEWFALSE);
-}
-
-void pickle_put_none(struct pickle_writer *self)
-{
-    put_byte(self, OP_NONE);
 }
 
 uint32_t pickle_remember(struct pickle_writer *self)
