@@ -451,8 +451,7 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
 
 enum ar_status cmd_advise(int argc, char **argv, struct ar_error *error)
 {
-    struct arguments self = {0};
-    suite_init(&self.suite);
+    struct arguments self = {.suite = SUITE_DEFAULTS};
     enum ar_status status = cli_parse(&page, argc, argv, &self, error);
     if (!status && (status = advise(&self, error)))
         (void)ar_error_prefix(error, status, "advise");

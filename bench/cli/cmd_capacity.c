@@ -515,8 +515,7 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
 
 enum ar_status cmd_capacity(int argc, char **argv, struct ar_error *error)
 {
-    struct arguments self = {0};
-    suite_init(&self.suite);
+    struct arguments self = {.suite = SUITE_DEFAULTS};
     enum ar_status status = cli_parse(&page, argc, argv, &self, error);
     AR_THEN(status, plan_and_find(&self, error));
     suite_close(&self.suite);

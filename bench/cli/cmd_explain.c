@@ -407,8 +407,7 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
 static bool has_run_options(const struct arguments *self)
 {
     const struct suite *suite = &self->suite;
-    struct suite none;
-    suite_init(&none);
+    static const struct suite none = SUITE_DEFAULTS;
     return self->capacity_bytes || suite->devices.count || suite->gpu_given ||
            suite->frees != none.frees || suite->host != none.host || suite->seed != none.seed ||
            suite->jobs != none.jobs;
@@ -438,8 +437,7 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
 
 enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)
 {
-    struct arguments self = {0};
-    suite_init(&self.suite);
+    struct arguments self = {.suite = SUITE_DEFAULTS};
     enum ar_status status = cli_parse(&page, argc, argv, &self, error);
     AR_THEN(status, explain(&self, error));
     suite_close(&self.suite);

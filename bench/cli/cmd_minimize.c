@@ -132,8 +132,7 @@ static enum ar_status check_and_run(const struct arguments *self, struct ar_erro
 
 enum ar_status cmd_minimize(int argc, char **argv, struct ar_error *error)
 {
-    struct arguments self = {0};
-    suite_init(&self.suite);
+    struct arguments self = {.suite = SUITE_DEFAULTS};
     enum ar_status status = cli_parse(&page, argc, argv, &self, error);
     AR_THEN(status, check_and_run(&self, error));
     suite_close(&self.suite);

@@ -189,8 +189,7 @@ static enum ar_status check(const struct arguments *self, struct ar_error *error
 /* Options replace keys of the suite file, so the command line is read twice: first for its name. */
 static enum ar_status find_suite(int argc, char **argv, const char **path, struct ar_error *error)
 {
-    struct arguments first = {0};
-    suite_init(&first.suite);
+    struct arguments first = {.suite = SUITE_DEFAULTS};
     enum ar_status status = cli_parse(&page, argc, argv, &first, error);
     *path = first.suite_path;
     suite_close(&first.suite);
@@ -233,8 +232,7 @@ static enum ar_status read_and_run(struct arguments *self, int argc, char **argv
 
 enum ar_status cmd_run(int argc, char **argv, struct ar_error *error)
 {
-    struct arguments self = {.files.chrome_most = SUITE_CHROME_MOST};
-    suite_init(&self.suite);
+    struct arguments self = {.suite = SUITE_DEFAULTS, .files.chrome_most = SUITE_CHROME_MOST};
     enum ar_status status = read_and_run(&self, argc, argv, error);
     suite_close(&self.suite);
     return status;

@@ -32,7 +32,7 @@ static const struct cli_page page = {
 enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.path = NULL};
-    AR_CLOSED(suite_close) struct suite suite = {0};
+    AR_CLOSED(suite_close) struct suite suite = SUITE_DEFAULTS;
     struct environment environment;
     AR_FREED char *journal = NULL;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
@@ -43,7 +43,6 @@ enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
     if (journal)
         self.files.journal = journal;
     self.files.suite = self.path;
-    suite_init(&suite);
     AR_TRY(suite_read(&suite, self.path, error));
     if (self.jobs)
         AR_TRY(suite_set(&suite, "jobs", self.jobs, error));

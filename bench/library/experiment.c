@@ -93,8 +93,7 @@ static void planned_close(struct planned *self)
 enum ar_status ar_experiment_set(struct ar_experiment *self, const char *key, const char *value,
                                  struct ar_error *error)
 {
-    AR_CLOSED(planned_close) struct planned trial = {0};
-    suite_init(&trial.suite);
+    AR_CLOSED(planned_close) struct planned trial = {.suite = SUITE_DEFAULTS};
     AR_TRY(apply(&trial, key, value, error));
     AR_TRY(text_list_add(&self->keys, key, error));
     enum ar_status status = text_list_add(&self->values, value, error);
@@ -107,7 +106,7 @@ enum ar_status ar_experiment_set(struct ar_experiment *self, const char *key, co
 static enum ar_status settle(struct planned *self, const struct ar_experiment *experiment,
                              struct ar_error *error)
 {
-    suite_init(&self->suite);
+    self->suite = (struct suite)SUITE_DEFAULTS;
     self->suite.catalog = &experiment->library->catalog;
     self->suite.in_process = true;
     self->suite.once = true;

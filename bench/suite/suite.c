@@ -12,18 +12,6 @@
 static const char *const sections[] = {"suite",   "policies", "workloads",
                                        "devices", "slowdown", "grid"};
 
-void suite_init(struct suite *self)
-{
-    *self = (struct suite){
-        .frees = REPLAY_ORDERED,
-        .host = REPLAY_HOST_NONE,
-        .measure = REPLAY_METRICS_EXACT,
-        .timeout_s = 600,
-        .replicates = 1,
-        .seed = 1,
-    };
-}
-
 void text_list_close(struct text_list *self)
 {
     for (size_t i = 0; i < self->count; i++)

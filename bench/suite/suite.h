@@ -58,8 +58,13 @@ struct suite {
     size_t axis_count, axis_room;
 };
 
-/* All defaults; the lists are empty. */
-void suite_init(struct suite *self);
+/* A suite with all defaults and empty lists. */
+#define SUITE_DEFAULTS                                                                             \
+    {                                                                                              \
+        .frees = REPLAY_ORDERED, .host = REPLAY_HOST_NONE, .measure = REPLAY_METRICS_EXACT,        \
+        .timeout_s = 600, .replicates = 1, .seed = 1                                               \
+    }
+
 void suite_close(struct suite *self);
 
 /* Adds a copy of the text. HOST_MEMORY. */

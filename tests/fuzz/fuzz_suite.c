@@ -10,9 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     char path[64];
     struct ar_error error = {{0}};
-    struct suite suite;
+    struct suite suite = SUITE_DEFAULTS;
     int file = target_file(data, bytes, path);
-    suite_init(&suite);
     enum ar_status status = suite_read(&suite, path, &error);
     if (status == AR_OK && (suite.policies.count == 0 || suite.workloads.count == 0))
         abort();

@@ -179,12 +179,11 @@ TEST(the_longest_runs_come_first)
     ini = temporary_file(text.text);
     char bytes[MOST];
     uint64_t key;
-    struct suite suite;
+    struct suite suite = SUITE_DEFAULTS;
     struct plan plan;
     struct journal journal;
     struct order order = {.count = 0};
     bool opened;
-    suite_init(&suite);
     assert_ok(suite_read(&suite, ini.path, &test_error));
     assert_ok(plan_make(&plan, &suite, &test_error));
     struct run_record *records = calloc(plan.run_count, sizeof *records);
