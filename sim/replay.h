@@ -46,6 +46,8 @@ const char *replay_cause_name(enum replay_cause cause);
  * number of modes. */
 unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees wanted,
                               enum replay_frees out[2]);
+/* The last of them: recorded completions of frees are used if there are any. */
+enum replay_frees replay_frees_nearest(const struct trace_info *info, enum replay_frees wanted);
 
 /* Advances the device's host clock to that time, if it is not there yet. */
 void replay_wait_until(struct ar_device *device, uint64_t time_ns);

@@ -148,12 +148,9 @@ static enum ar_status advise_one(void *argument, struct workload_part *part, str
     const struct arguments *self = advising->arguments;
     struct advice *advice = advising->advice;
     size_t at = advice->count;
-    enum replay_frees frees[2];
     if (at == PAGES_MOST)
         return ar_invalid(error, "more than %d traces at once", PAGES_MOST);
     const struct trace_info *info = &part->source->info;
-    /* Recorded completions of frees are used if there are any. */
-    unsigned ways = replay_frees_choices(info, self->suite.frees, frees);
     struct trace_progress shown = {&advising->progress, info->name};
     const struct advise_config config = {
         .source = part->source,
@@ -161,7 +158,7 @@ static enum ar_status advise_one(void *argument, struct workload_part *part, str
         .capacity_bytes = self->capacity_bytes,
         .as_limit = self->as_limit,
         .card_asked = self->card_named,
-        .frees = frees[ways - 1],
+        .frees = replay_frees_nearest(info, self->suite.frees),
         .host = self->suite.host,
         .seed = self->suite.seed,
         .jobs = environment_jobs(self->suite.jobs),
@@ -360,15 +357,12 @@ static enum ar_status predict(const struct suite *suite, const struct ar_spec *d
     struct whatif whatif;
     struct whatif_line line = {
         .program = from->program, .from = from->setting, .to = to->setting, .whatif = &whatif};
-    enum replay_frees frees[2];
     AR_TRY(workload_open_recording(from->path, &source, error));
     AR_TRY(workload_open_recording(to->path, &other, error));
     AR_TRY(find_retries(to->path, &line, error));
-    /* Recorded completions of frees are used if there are any. */
-    unsigned ways = replay_frees_choices(&source->info, suite->frees, frees);
     const struct advise_config config = {.source = source,
                                          .device = device,
-                                         .frees = frees[ways - 1],
+                                         .frees = replay_frees_nearest(&source->info, suite->frees),
                                          .host = suite->host,
                                          .seed = suite->seed};
     AR_TRY(whatif_predict(&config, other, &whatif, error));

@@ -153,7 +153,6 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
                                 struct opened *out, struct ar_error *error)
 {
     char spec[RECORDED_CARD_SPEC_ROOM];
-    enum replay_frees frees[2];
     struct trace_info *info = &source->info;
     AR_TRY(fits_notes_read(source, &out->notes, error));
     if (out->notes.refusal[0])
@@ -164,13 +163,12 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
     recorded_card_spec(info, spec);
     if (self->card[0])
         snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim:profile=%s", self->card);
-    unsigned ways = replay_frees_choices(info, REPLAY_ORDERED, frees);
     out->config = (struct advise_config){
         .source = source,
         .device = &out->device,
         /* The traced capacity is that of the whole card, of which a process has a part. */
         .card_asked = self->card[0] || (sim_profile_of_card(info->card) && !info->limit_bytes),
-        .frees = frees[ways - 1],
+        .frees = replay_frees_nearest(info, REPLAY_ORDERED),
         .host = REPLAY_HOST_RECORDED, /* decides when blocks of other streams come back */
         .seed = 1,
         .jobs = environment_jobs(0),

@@ -420,9 +420,7 @@ static enum ar_status advise_part(void *argument, struct workload_part *part,
     struct ar_advice *self = argument;
     const struct suite *suite = &self->planned.suite;
     struct advice_part made = {.text = strdup(part->text), .source = part->source};
-    enum replay_frees frees[2];
-    unsigned ways = replay_frees_choices(&part->source->info, suite->frees, frees);
-    made.frees = frees[ways - 1];
+    made.frees = replay_frees_nearest(&part->source->info, suite->frees);
     const struct advise_config config = {
         .source = part->source,
         .device = self->device,

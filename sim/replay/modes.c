@@ -50,3 +50,10 @@ unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees w
     out[0] = wanted;
     return 1;
 }
+
+enum replay_frees replay_frees_nearest(const struct trace_info *info, enum replay_frees wanted)
+{
+    enum replay_frees choices[2];
+    unsigned count = replay_frees_choices(info, wanted, choices);
+    return choices[count - 1];
+}

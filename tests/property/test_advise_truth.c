@@ -108,12 +108,13 @@ static struct trial predict(const char *path, const char *setting, uint64_t capa
     struct trial trial;
     struct ar_spec device;
     struct trace_source *source;
-    enum replay_frees frees[2];
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     assert_ok(trace_open_recording(path, &source, &test_error));
-    unsigned ways = replay_frees_choices(&source->info, REPLAY_ORDERED, frees);
-    const struct advise_config config = {
-        .source = source, .device = &device, .frees = frees[ways - 1], .seed = 1};
+    const struct advise_config config = {.source = source,
+                                         .device = &device,
+                                         .frees =
+                                             replay_frees_nearest(&source->info, REPLAY_ORDERED),
+                                         .seed = 1};
     assert_ok(advise_predict(&config, setting, capacity_bytes, &trial, &test_error));
     trace_close(source);
     ar_spec_close(&device);
