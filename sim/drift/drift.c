@@ -38,7 +38,7 @@ struct drifter {
     struct ar_map carried;   /* 1 + the place in the list, by address */
     uint32_t parts[PARTS_MOST], counted[PARTS_MOST]; /* of the replayed step; of the counted one */
     size_t part_count, ahead; /* ahead: planned steps that are counted and not replayed */
-    struct work *work;        /* is told of the steps; NULL: the run has no caller that watches */
+    struct work *work;        /* is told of the steps */
     uint64_t told;            /* hundredths of the steps */
 };
 
@@ -388,15 +388,6 @@ static void close_known(struct known *known)
     pthread_mutex_destroy(&known->lock);
 }
 
-enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
-                         struct ar_error *error)
-{
-    struct known known = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    enum ar_status status = run(setup, &known, NULL, out, error);
-    close_known(&known);
-    return status;
-}
-
 /* ---- workers ---- */
 
 struct work {
@@ -410,7 +401,7 @@ struct work {
 static void tell(struct drifter *self, uint64_t hundredths)
 {
     struct work *work = self->work;
-    if (!work || !work->watch || hundredths == self->told)
+    if (!work->watch || hundredths == self->told)
         return;
     pthread_mutex_lock(&work->lock);
     for (; self->told < hundredths; self->told++)

@@ -67,10 +67,6 @@ struct drift_setup {
     bool every_step; /* replay all steps, see rule 3 */
 };
 
-/* Memory for `steps` is bounded: only samples are kept. INVALID and faults as replay_run. */
-enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
-                         struct ar_error *error);
-
 /* Called for each hundredth of the steps of each run, by one worker at a time. A run that ends
  * early has done all of them. */
 struct drift_watch {
@@ -79,7 +75,8 @@ struct drift_watch {
 };
 #define DRIFT_WATCHED 100
 
-/* Several runs, with `jobs` workers. The first error counts. `watch`: NULL: none. */
+/* Runs, with `jobs` workers. Memory for `steps` is bounded: only samples are kept. INVALID and
+ * faults as replay_run; the first error counts. `watch`: NULL: none. */
 enum ar_status drift_run_all(const struct drift_setup *setups, struct drift_run *out, size_t count,
                              unsigned jobs, const struct drift_watch *watch,
                              struct ar_error *error);

@@ -32,7 +32,7 @@ static struct outcome run_on(const char *workload, uint64_t steps, size_t seeds,
                                           .device = &device,
                                           .steps = steps,
                                           .seed = 1 + i};
-        if (drift_run(&setup, &runs[i], &test_error) != AR_OK)
+        if (drift_run_all(&setup, &runs[i], 1, 1, NULL, &test_error) != AR_OK)
             fail_msg("%s: %s", workload, test_error.text);
         assert_int_equal(runs[i].failed_step, 0);
     }

@@ -193,10 +193,10 @@ TEST(skipped_steps_change_nothing)
                                         .device = &device,
                                         .steps = 3 * model->step_count + 40,
                                         .seed = 5};
-            if (drift_run(&setup, &skipped, &test_error) != AR_OK)
+            if (drift_run_all(&setup, &skipped, 1, 1, NULL, &test_error) != AR_OK)
                 fail_msg("%s: %s", recordings[i], test_error.text);
             setup.every_step = true;
-            assert_ok(drift_run(&setup, &replayed, &test_error));
+            assert_ok(drift_run_all(&setup, &replayed, 1, 1, NULL, &test_error));
             assert_int_equal(skipped.sample_count, replayed.sample_count);
             assert_memory_equal(skipped.samples, replayed.samples, sizeof skipped.samples);
             assert_int_equal(skipped.least_live_bytes, replayed.least_live_bytes);

@@ -20,11 +20,11 @@ static struct given {
     struct training_division division;
     struct vllm_graphs modes[3];
     uint64_t tokens, sequence, block_tokens, blocks, state_blocks, length, batch_tokens, requests;
-    uint64_t total_bytes, free_bytes, token_bytes, kept_bytes, limit, graphs, kernels, width, used;
+    uint64_t total_bytes, free_bytes, token_bytes, limit, graphs, kernels, width, used;
     uint64_t mode_count, operations, request_bytes, bytes, uses;
     uint32_t ranks, compute, cuda, expert_layers, shared_layers;
     unsigned kv_bytes, value_bytes, recompute;
-    bool a100, offline, plain, latent, each;
+    bool a100, offline, plain, latent;
     double available, utilization, free_before, free_after_load, graphs_bytes;
 } on;
 

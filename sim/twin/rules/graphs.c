@@ -154,17 +154,3 @@ uint64_t graphs_driver_bytes(uint32_t cuda, uint64_t graphs, uint64_t kernels)
         bytes = (uint64_t)((double)bytes * OLD_FACTOR);
     return bytes > SPARE_BYTES ? ar_size_round_up(bytes - SPARE_BYTES, 2 * AR_MIB) : 0;
 }
-
-uint64_t graphs_pool_bytes(const struct graphs_sizes *sizes, uint64_t bytes_per_token,
-                           uint64_t kept_per_token, bool each)
-{
-    uint64_t kept = 0, all = 0, peak = 0;
-    for (size_t i = sizes->count; i-- > 0;) {
-        uint64_t n = sizes->at[i], own = n * bytes_per_token, before = kept;
-        all += ar_size_round_up(own, 2 * AR_MIB);
-        if (before + own > peak)
-            peak = before + own;
-        kept += n * kept_per_token;
-    }
-    return each ? all : ar_size_round_up(peak, 2 * AR_MIB);
-}

@@ -73,9 +73,3 @@ struct graphs_shape graphs_piecewise(const struct graphs_decoder *decoder);
  *   older  3.35 times that: vllm#5517, the same program, 3.8086 GiB with 12.2 and 12.3, 1.1367 GiB
  *          with 12.4. */
 uint64_t graphs_driver_bytes(uint32_t cuda, uint64_t graphs, uint64_t kernels);
-
-/* The private pool of the captures by a simple sum, for an estimate before the capture: a size with
- * n tokens needs n x `bytes_per_token` at its peak, of which n x `kept_per_token` stay live.
- * `each`: every size has its own pool. */
-uint64_t graphs_pool_bytes(const struct graphs_sizes *sizes, uint64_t bytes_per_token,
-                           uint64_t kept_per_token, bool each);
