@@ -14,7 +14,10 @@
  *    that has grown, come last. The unused end of the row is the largest free range.
  * 2. A freed block goes to the list of the stream that freed it and merges with its neighbours
  *    there. It is pending until the host learns, at a synchronisation, that the stream's work
- *    before the free is done.
+ *    before the free is done, or the pool looks and finds that. If a block is cut from it, the rest
+ *    stays in that list, whichever stream got the block. If the stream is made to wait after a
+ *    free, before other work, the free is done after that wait too, as soon as work or another free
+ *    follows the wait: with those the driver marks frees on the card.
  * 3. An allocation uses the first of these that has a fit: the list of its own stream (stream
  *    order); free ranges that are all backed; the list of another stream, in the order in which
  *    streams first used the pool, if events order the free before this stream's work (event
@@ -24,8 +27,10 @@
  * 4. Memory comes in pages of 32 MiB, which back the addresses of a page of the row, and which the
  *    pool can move. A page is needed while a byte of it is used or pending. Pages that a block
  *    lacks are taken from free ranges, highest address first, and then from the device.
- * 5. If the device, or the pool's maximum, allows no page: the best fit in another stream's list,
- *    and the stream waits for that stream's work (internal dependencies). Else the call is refused.
+ * 5. If the device, or the pool's maximum, allows too few pages, the range keeps what there is and
+ *    comes last among its equals, and pages are released as at a synchronisation. Then the best fit
+ *    in another stream's list is taken, and the stream waits for that stream's work (internal
+ *    dependencies), which orders no other free. Else the call is refused.
  * 6. When the host synchronises with a stream, the device or an event, and pending ranges become
  *    free by that, pages that are not needed are released while more than the threshold is
  *    reserved, those of the range that has been free longest first. A trim does the same with its
@@ -33,7 +38,6 @@
 
 #define POOL_PAGE_BYTES (32 * AR_MIB)
 #define UNIT_BYTES      UINT64_C(512)
-#define ROW_LEAST       (UINT64_C(1) << 40)
 #define ROW_MOST        (UINT64_C(1) << 44)
 #define NO_PIECE        0u
 #define NO_LIST         AR_MOST_TREE_NONE
@@ -47,11 +51,18 @@ struct pool_page {
     bool held;             /* there is memory behind it */
 };
 
+/* A point in the work of a stream. */
+struct point {
+    struct ar_backing_ticket ticket;
+    uint64_t time_ns;
+    uint64_t kernels; /* that the stream had been given */
+};
+
 /* What is known of a range that is not used. Indexed by piece of the row; record 0 is none. */
 struct piece {
     uint32_t node; /* in the tree of its list; its `address` is the order in which ranges came */
-    struct ar_backing_ticket ticket; /* of its last free, while it is pending */
-    uint64_t sequence, time_ns;
+    struct point freed; /* while it is pending, its last free, with the number in the stream */
+    uint64_t sequence;
     uint32_t older, newer; /* in the order of the frees in one list; of all free ranges */
 };
 
@@ -59,6 +70,9 @@ struct pool_list {
     uint32_t root; /* by size, then by order */
     uint32_t oldest, newest;
     uint32_t stream;
+    bool has_event;    /* one was recorded on the stream since its last free */
+    bool waits;        /* nothing has followed its last wait */
+    struct point wait; /* after that */
 };
 
 struct pool_block {
@@ -128,6 +142,7 @@ static uint32_t list_of(struct sim_pool *self, uint32_t stream)
         !lists_reach(self, self->list_count + 1))
         return 0;
     self->lists[self->list_count].stream = stream;
+    self->lists[self->list_count].has_event = true; /* perhaps */
     return self->stream_lists[stream] = self->list_count++;
 }
 
@@ -346,14 +361,18 @@ static uint64_t pages_take(struct sim_pool *self, uint32_t piece, uint64_t count
     return taken;
 }
 
-/* Rule 4: a block gets the pages that it lacks: `moved` from free ranges, and new ones. */
-static void pages_fill(struct sim_pool *self, const struct ar_span *block, uint64_t moved)
+/* Rule 4: a block gets `count` of the pages that it lacks: `moved` from free ranges, then new ones.
+ */
+static void pages_fill(struct sim_pool *self, const struct ar_span *block, uint64_t moved,
+                       uint64_t count)
 {
     for (uint32_t piece = self->last; piece && moved; piece = piece_at(self, piece)->previous)
         if (is_free(piece_at(self, piece)))
             moved -= pages_take(self, piece, moved);
-    for (uint64_t page = page_of(self, block->address); page <= last_page(self, block); page++)
+    for (uint64_t page = page_of(self, block->address); count; page++) {
+        count -= !self->pages[page].held;
         self->pages[page].held = true;
+    }
 }
 
 static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
@@ -373,31 +392,39 @@ static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
     sim_show_memory(device);
 }
 
-/* Obtains `count` pages from the device. */
-static bool pages_get(struct sim_pool *self, uint64_t count)
+/* Obtains up to `count` pages from the device. Returns how many. */
+static uint64_t pages_get(struct sim_pool *self, uint64_t count)
 {
     struct sim_device *device = self->device;
-    uint64_t bytes = count * POOL_PAGE_BYTES;
-    uint64_t most = self->settings.most_bytes;
-    if (bytes > sim_ledger_free(&device->ledger) ||
-        (most && (self->held_pages + count) * POOL_PAGE_BYTES > most))
-        return false;
-    sim_await_cleaning(device, bytes, SIM_COST_pool_grow);
-    sim_ledger_charge(&device->ledger, bytes);
+    uint64_t most = self->settings.most_bytes / POOL_PAGE_BYTES;
+    AR_LOWER(count, sim_ledger_free(&device->ledger) / POOL_PAGE_BYTES);
+    if (self->settings.most_bytes)
+        AR_LOWER(count, most > self->held_pages ? most - self->held_pages : 0);
+    if (!count)
+        return 0;
+    sim_await_cleaning(device, count * POOL_PAGE_BYTES, SIM_COST_pool_grow);
+    sim_ledger_charge(&device->ledger, count * POOL_PAGE_BYTES);
     self->held_pages += count;
     sim_show_memory(device);
-    return true;
+    return count;
+}
+
+static void pages_release(struct sim_pool *self)
+{
+    if (self->settings.release_threshold_bytes != UINT64_MAX)
+        pages_give_back(self, self->settings.release_threshold_bytes);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-/* The row of addresses: four times the device's memory, so that free ranges never fill it. */
+/* The row of addresses: twice as much as the pool may hold. */
 static enum ar_status row_open(struct sim_pool *self)
 {
     struct sim_device *device = self->device;
-    uint64_t capacity = device->ledger.capacity_bytes;
-    uint64_t bytes = capacity < ROW_MOST / 4 ? 4 * capacity : ROW_MOST;
-    self->row_bytes = ar_size_round_up(bytes > ROW_LEAST ? bytes : ROW_LEAST, POOL_PAGE_BYTES);
+    uint64_t most = self->settings.most_bytes;
+    uint64_t bytes = most ? most : device->ledger.capacity_bytes;
+    self->row_bytes =
+        bytes < ROW_MOST / 2 ? ar_size_round_up(2 * bytes, POOL_PAGE_BYTES) : ROW_MOST;
     AR_TRY(sim_addresses_new(&device->addresses, self->row_bytes, &device->memory.segments,
                              &device->small.pages, &self->row_address));
     struct memory_segment *segment = sim_segment_add(
@@ -419,6 +446,7 @@ enum ar_status sim_pool_open(struct ar_backing *backing, const struct ar_backing
         struct sim_pool *self = calloc(1, sizeof *self);
         AR_TRY_HOST(self);
         self->device = device;
+        self->settings = *settings;
         enum ar_status status = row_open(self);
         if (status != AR_OK) {
             sim_pool_close(self);
@@ -490,12 +518,61 @@ static void complete(struct sim_pool *self, uint32_t piece)
     free_put(self, piece, list);
 }
 
+static uint32_t list_known(const struct sim_pool *self, uint32_t stream)
+{
+    return self && stream < self->stream_room ? self->stream_lists[stream] : 0;
+}
+
+static struct point point_here(struct sim_clock *clock, uint32_t stream)
+{
+    return (struct point){.ticket = sim_clock_fence(clock, stream),
+                          .time_ns = sim_clock_here(clock, stream).time_ns,
+                          .kernels = sim_clock_kernels(clock, stream)};
+}
+
+/* Rule 2: the stream of a list goes on after its last wait. The frees since its last kernel before
+ * the wait are done after it too. */
+static void wait_counts(struct sim_pool *self, struct pool_list *list)
+{
+    for (uint32_t piece = list->newest;
+         piece && self->pieces[piece].freed.kernels == list->wait.kernels;
+         piece = self->pieces[piece].older)
+        self->pieces[piece].freed = list->wait;
+    list->waits = false;
+}
+
+static void look_at_wait(struct sim_pool *self, struct pool_list *list)
+{
+    if (list->waits && sim_clock_kernels(&self->device->clock, list->stream) != list->wait.kernels)
+        wait_counts(self, list);
+}
+
+void sim_pool_stream_waits(struct sim_device *device, uint32_t stream)
+{
+    struct sim_pool *self = device->pool;
+    struct sim_clock *clock = &device->clock;
+    uint32_t list = list_known(self, stream);
+    if (!list || sim_clock_here(clock, stream).time_ns <= clock->now_ns)
+        return;
+    look_at_wait(self, &self->lists[list]);
+    self->lists[list].waits = true;
+    self->lists[list].wait = point_here(clock, stream);
+}
+
+void sim_pool_event(struct sim_device *device, uint32_t stream)
+{
+    uint32_t list = list_known(device->pool, stream);
+    if (list)
+        device->pool->lists[list].has_event = true;
+}
+
+/* As far as the host knows, or, with `look`, as the pool finds out now. */
 static bool is_done(const struct sim_pool *self, uint32_t piece, bool look)
 {
     struct sim_clock *clock = &self->device->clock;
     const struct piece *pending = &self->pieces[piece];
     uint32_t stream = self->lists[piece_at(self, piece)->owner].stream;
-    return look ? sim_clock_done(clock, pending->ticket)
+    return look ? sim_clock_done(clock, pending->freed.ticket)
                 : sim_clock_known(clock, stream, pending->sequence);
 }
 
@@ -504,6 +581,7 @@ static bool is_done(const struct sim_pool *self, uint32_t piece, bool look)
 static bool complete_list(struct sim_pool *self, uint32_t list, bool look)
 {
     uint32_t done = NO_PIECE;
+    look_at_wait(self, &self->lists[list]);
     for (uint32_t piece = self->lists[list].oldest; piece && is_done(self, piece, look);
          piece = self->pieces[piece].newer)
         done = piece;
@@ -526,7 +604,7 @@ static bool complete_done(struct sim_pool *self, bool look)
 
 static bool complete_stream(struct sim_pool *self, uint32_t stream)
 {
-    uint32_t list = stream < self->stream_room ? self->stream_lists[stream] : 0;
+    uint32_t list = list_known(self, stream);
     return list && complete_list(self, list, false);
 }
 
@@ -545,8 +623,8 @@ void sim_pool_settle(struct sim_device *device, uint32_t stream)
     if (clock->learned == 1)
         any |= complete_stream(self, clock->learned_stream);
     clock->learned = 0;
-    if (any && self->settings.release_threshold_bytes != UINT64_MAX)
-        pages_give_back(self, self->settings.release_threshold_bytes);
+    if (any)
+        pages_release(self);
 }
 
 /* ---- allocation ----------------------------------------------------------------------------- */
@@ -579,8 +657,8 @@ static bool may_use(struct sim_pool *self, uint32_t piece, uint32_t stream, enum
 {
     const struct sim_clock *clock = &self->device->clock;
     if (which == OTHERS_ORDERED)
-        return sim_clock_ordered(clock, self->lists[piece_at(self, piece)->owner].stream,
-                                 self->pieces[piece].sequence, stream);
+        return sim_clock_waits_for(clock, self->lists[piece_at(self, piece)->owner].stream,
+                                   self->pieces[piece].sequence, stream);
     return which == OTHERS_ALL || is_done(self, piece, true);
 }
 
@@ -591,6 +669,7 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t own,
     for (uint32_t list = LIST_STREAMS; (list = next_pending(self, list, own, bytes)) != NO_LIST;
          list++) {
         uint32_t piece = list_best(self, list, bytes, 0);
+        look_at_wait(self, &self->lists[list]);
         while (piece && !may_use(self, piece, stream, which))
             piece = list_best(self, list, piece_at(self, piece)->bytes,
                               self->nodes.nodes[self->pieces[piece].node].address + 1);
@@ -598,9 +677,9 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t own,
             continue;
         if (which == OTHERS_ALL)
             sim_stream_stalls(self->device,
-                              sim_clock_order(&self->device->clock, self->lists[list].stream,
-                                              self->pieces[piece].sequence,
-                                              self->pieces[piece].time_ns, stream));
+                              sim_clock_order_apart(&self->device->clock, self->lists[list].stream,
+                                                    self->pieces[piece].sequence,
+                                                    self->pieces[piece].freed.time_ns, stream));
         return cut_pending(self, piece, bytes);
     }
     return NO_PIECE;
@@ -654,6 +733,23 @@ static void pages_count(const struct sim_pool *self, uint64_t address, uint64_t 
     }
 }
 
+/* Rule 5: of the pages that a block lacks, `moved` come from free ranges, and `made` are new. */
+static void keep_some(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint64_t moved,
+                      uint64_t made)
+{
+    free_remove(self, piece);
+    uint32_t rest = piece_at(self, piece)->bytes > bytes ? cut(self, piece, bytes) : NO_PIECE;
+    if (rest)
+        free_put(self, rest, LIST_BARE);
+    pages_fill(self, piece_at(self, piece), moved, moved + made);
+    if (rest) {
+        free_remove(self, rest);
+        (void)join(self, piece, rest);
+    }
+    free_put(self, piece, LIST_BARE);
+    pages_release(self);
+}
+
 /* Cuts a block from the free ranges and gives it the pages that it lacks. */
 static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_bytes,
                           enum ar_status *status)
@@ -671,15 +767,18 @@ static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_b
     pages_count(self, address, bytes, &needed, &missing);
     needed += self->needed_pages;
     uint64_t more = needed > self->held_pages ? needed - self->held_pages : 0;
-    if (more && !pages_get(self, more))
+    uint64_t made = more ? pages_get(self, more) : 0;
+    *got_bytes = made * POOL_PAGE_BYTES;
+    if (made < more) {
+        keep_some(self, piece, bytes, missing - more, made);
         return NO_PIECE;
+    }
     free_remove(self, piece);
     cut_free(self, piece, bytes, LIST_BARE);
-    pages_fill(self, piece_at(self, piece), missing - more);
+    pages_fill(self, piece_at(self, piece), missing - more, missing);
     uint32_t rest = piece_at(self, piece)->next;
     if (rest && is_free(piece_at(self, rest)) && is_backed(self, piece_at(self, rest)))
         list_move(self, rest, LIST_BACKED);
-    *got_bytes = more * POOL_PAGE_BYTES;
     *status = AR_OK;
     return piece;
 }
@@ -770,7 +869,6 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
 static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t list)
 {
     struct sim_clock *clock = &self->device->clock;
-    uint32_t stream = self->lists[list].stream;
     struct ar_span *neighbour = piece_at(self, piece_at(self, piece)->next);
     if (!neighbour->used && neighbour->owner == list) {
         uint32_t next = piece_at(self, piece)->next;
@@ -785,12 +883,17 @@ static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t list)
         list_remove(self, previous);
         piece = join(self, previous, piece);
     }
-    struct sim_moment here = sim_clock_here(clock, stream);
+    struct pool_list *to = &self->lists[list];
+    if (to->waits)
+        wait_counts(self, to);
     list_put(self, piece, list);
-    struct piece *freed = &self->pieces[piece];
-    freed->ticket = sim_clock_fence(clock, stream);
-    freed->sequence = here.sequence;
-    freed->time_ns = here.time_ns;
+    /* An event covers only what comes before it, and so does what the host knows. */
+    uint64_t sequence = sim_clock_here(clock, to->stream).sequence;
+    if (to->has_event || sim_clock_known(clock, to->stream, sequence))
+        sequence = sim_clock_touch(clock, to->stream);
+    to->has_event = false;
+    self->pieces[piece].sequence = sequence;
+    self->pieces[piece].freed = point_here(clock, to->stream);
     queue_add(self, piece, list);
 }
 

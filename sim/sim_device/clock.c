@@ -247,6 +247,7 @@ void sim_clock_close(struct sim_clock *self)
         marks_drop(stream, stream->mark_count);
         free(stream->marks);
         vector_clock_drop(&stream->clock);
+        vector_clock_drop(&stream->apart);
         free(stream->ends);
     }
     free(self->streams);
@@ -567,6 +568,7 @@ uint64_t sim_clock_touch(struct sim_clock *self, uint32_t ordinal)
     if (!stream)
         return 0;
     sim_clock_opens(self, ordinal);
+    stream->touches++;
     return ++stream->sequence;
 }
 
@@ -579,21 +581,28 @@ struct sim_moment sim_clock_here(struct sim_clock *self, uint32_t ordinal)
         .stream = ordinal, .sequence = stream->sequence, .time_ns = stream->tail_ns};
 }
 
+bool sim_clock_waits_for(const struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                         uint32_t later)
+{
+    return later < self->stream_count &&
+           sequence <= vector_clock_at(&self->streams[later].clock, earlier);
+}
+
 bool sim_clock_ordered(const struct sim_clock *self, uint32_t earlier, uint64_t sequence,
                        uint32_t later)
 {
-    if (earlier == later || sim_clock_known(self, earlier, sequence))
-        return true;
-    if (later >= self->stream_count)
-        return false;
-    return sequence <= vector_clock_at(&self->streams[later].clock, earlier);
+    return earlier == later || sim_clock_known(self, earlier, sequence) ||
+           sim_clock_waits_for(self, earlier, sequence, later) ||
+           (later < self->stream_count &&
+            sequence <= vector_clock_at(&self->streams[later].apart, earlier));
 }
 
-uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequence,
-                         uint64_t time_ns, uint32_t later)
+/* Returns the delay of the next work of `later`, which has the order in `clock`. */
+static uint64_t order(struct sim_clock *self, struct vector_clock *clock, uint32_t earlier,
+                      uint64_t sequence, uint64_t time_ns, uint32_t later)
 {
-    struct sim_stream *stream = clock_stream(self, later);
-    if (!stream || !vector_clock_raise(&stream->clock, earlier, sequence)) {
+    struct sim_stream *stream = &self->streams[later];
+    if (!vector_clock_raise(clock, earlier, sequence)) {
         self->failed = true;
         return 0;
     }
@@ -601,4 +610,18 @@ uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequ
     uint64_t start_ns = stream->tail_ns > self->now_ns ? stream->tail_ns : self->now_ns;
     AR_RAISE(stream->tail_ns, time_ns);
     return stream->tail_ns > start_ns ? stream->tail_ns - start_ns : 0;
+}
+
+uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                         uint64_t time_ns, uint32_t later)
+{
+    struct sim_stream *stream = clock_stream(self, later);
+    return stream ? order(self, &stream->clock, earlier, sequence, time_ns, later) : 0;
+}
+
+uint64_t sim_clock_order_apart(struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                               uint64_t time_ns, uint32_t later)
+{
+    struct sim_stream *stream = clock_stream(self, later);
+    return stream ? order(self, &stream->apart, earlier, sequence, time_ns, later) : 0;
 }

@@ -77,9 +77,11 @@ struct sim_moment {
 struct sim_stream {
     uint64_t tail_ns; /* when all queued work is done */
     uint64_t sequence, known;
-    uint64_t *ends; /* of the last `launch_queue` kernels, a ring buffer */
-    uint32_t next;  /* the oldest of them */
+    uint64_t touches; /* of the sequence; the rest are kernels */
+    uint64_t *ends;   /* of the last `launch_queue` kernels, a ring buffer */
+    uint32_t next;    /* the oldest of them */
     struct vector_clock clock;
+    struct vector_clock apart; /* what it comes after too, of which its events tell nothing */
     /* fences that are not known to be done, oldest first, from mark_first */
     struct sim_moment *marks;
     uint32_t mark_first, mark_count;
@@ -139,13 +141,26 @@ uint32_t sim_clock_next_open(const struct sim_clock *self, uint32_t stream);
 uint64_t sim_clock_touch(struct sim_clock *self, uint32_t stream);
 /* The stream's sequence and tail now. */
 struct sim_moment sim_clock_here(struct sim_clock *self, uint32_t stream);
+/* The number of kernels that the stream was given. */
+static inline uint64_t sim_clock_kernels(const struct sim_clock *self, uint32_t stream)
+{
+    return stream < self->stream_count
+               ? self->streams[stream].sequence - self->streams[stream].touches
+               : 0;
+}
 
-/* Whether all future work of `later` comes after that sequence of `earlier`. */
+/* Whether all future work of `later` comes after that sequence of `earlier`: by events; or also
+ * because of another order, or because the host knows that to be done. */
+bool sim_clock_waits_for(const struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                         uint32_t later);
 bool sim_clock_ordered(const struct sim_clock *self, uint32_t earlier, uint64_t sequence,
                        uint32_t later);
 /* Establishes this order: the stream waits. Returns the delay of its next work. */
 uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequence,
                          uint64_t time_ns, uint32_t later);
+/* The same, but only sim_clock_ordered tells it. */
+uint64_t sim_clock_order_apart(struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                               uint64_t time_ns, uint32_t later);
 
 /* Whether the host knows that this work is done. */
 static inline bool sim_clock_known(const struct sim_clock *self, uint32_t stream, uint64_t sequence)

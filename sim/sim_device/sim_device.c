@@ -298,6 +298,7 @@ static void sim_event_record(struct ar_device *device, uint64_t event, uint32_t 
     struct sim_device *self = sim_of(device);
     program_takes(self, self->record_ns);
     sim_clock_event_record(&self->clock, event, stream);
+    sim_pool_event(self, stream);
 }
 
 static void sim_stream_wait(struct ar_device *device, uint32_t stream, uint64_t event)
@@ -305,6 +306,7 @@ static void sim_stream_wait(struct ar_device *device, uint32_t stream, uint64_t 
     struct sim_device *self = sim_of(device);
     program_takes(self, self->wait_ns);
     sim_clock_stream_wait(&self->clock, stream, event);
+    sim_pool_stream_waits(self, stream);
 }
 
 static void sim_sync(struct ar_device *device, uint32_t stream)
@@ -452,6 +454,7 @@ static void sim_order(struct ar_backing *backing, uint32_t stream, struct ar_bac
     enum sim_cost cost = asked ? SIM_COST_event : SIM_COST_event_known;
     sim_call(self, AR_DEVICE_CALL_event, cost, 0, sim_cost_now(self, cost, 1));
     sim_stream_stalls(self, sim_clock_stream_wait_ticket(&self->clock, stream, ticket));
+    sim_pool_stream_waits(self, stream);
 }
 
 static void sim_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)

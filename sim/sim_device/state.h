@@ -116,6 +116,9 @@ struct sim_pool;
 /* async_pool.c: the host has synchronised. Pending frees that are done become free, and memory
  * above the threshold is released to the device. Does nothing if the pool was never opened. */
 void sim_pool_settle(struct sim_device *device, uint32_t stream);
+/* An event was recorded on the stream; it was made to wait. */
+void sim_pool_event(struct sim_device *device, uint32_t stream);
+void sim_pool_stream_waits(struct sim_device *device, uint32_t stream);
 
 void sim_pool_close(struct sim_pool *self);
 

@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
 """Programs for pool_recording.c, and what it recorded as golden data.
 
-pool_programs.py SET.. > PROGRAMS: `steps`, or seeds `FIRST-BEFORE` of random programs on one stream, or `sFIRST-BEFORE`
-on three streams, some of them held up. A line of a program: `p NAME POOL THRESHOLD FOLLOW OPPORTUNISTIC INTERNAL MOST
-FLAGS` (POOL: default or new; flag t: the words of blocks tell which pages moved), `a ID BYTES STREAM`, `f ID STREAM`,
-`s` synchronise the device, `y STREAM` a stream, `q STREAM` query, `h STREAM` hold up, `r STREAM` release, `e EVENT
-STREAM` record, `v EVENT STREAM` wait, `z EVENT` synchronise, `t BYTES` trim, `w MICROSECONDS`. An answer repeats the
-line and adds, for an allocation, the driver's result and the address, then the time in ns, used and reserved bytes;
-`T CALL FIRST FROM+LENGTH..` are the words that the block of a call contained, one for each 2 MiB, and the first of
-those that were written.
+pool_programs.py SET.. > PROGRAMS: `steps`, `marks` (several streams), or seeds of random programs: `FIRST-BEFORE` on one
+stream, `sFIRST-BEFORE` on three, some of them held up, `c` the same with waits, `l` with waits and a maximum. A line of a
+program: `p NAME POOL THRESHOLD FOLLOW OPPORTUNISTIC INTERNAL MOST FLAGS` (POOL: default or new; flag t: the words of
+blocks tell which pages moved), `a ID BYTES STREAM`, `f ID STREAM`, `s` synchronise the device, `y STREAM` a stream,
+`q STREAM` query, `h STREAM` hold up, `r STREAM` release, `e EVENT STREAM` record, `v EVENT STREAM` wait, `z EVENT`
+synchronise, `t BYTES` trim, `w MICROSECONDS` sleep, `b MICROSECONDS` busy, `m ID STREAM` a small kernel, `M ID STREAM` one
+over all of a block. An answer repeats the line and adds, for an allocation, the driver's result and the address, then
+the time in ns, used and reserved bytes; `T CALL FIRST FROM+LENGTH..` are the words that the block of a call contained,
+one for each 2 MiB, and the first of those that were written.
 
 pool_programs.py --golden ANSWERS FOLDER: the form of tests/golden/data/async, for programs without flag t."""
 import gzip
+import itertools
 import pathlib
 import random
 import sys
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 P = 32 * MIB
+WAIT = "w 300"
 out = []
 
 
@@ -89,14 +92,13 @@ def rounding():
 
 
 def choice():
-    import itertools
-    for order in itertools.permutations("ABC"):
-        p = Program("choice_" + "".join(order))
+    for names in itertools.permutations("ABC"):
+        p = Program("choice_" + "".join(names))
         holes = {}
         for name, size in zip("ABC", (10, 14, 12)):
             holes[name] = p.a(size * MIB)
             p.a(2 * MIB)
-        for name in order:
+        for name in names:
             p.f(holes[name])
         for size in (9, 9, 9, 3, 1, 1):
             p.a(size * MIB)
@@ -311,6 +313,150 @@ def streams():
         p.many([40 * MIB, 20 * MIB, 64 * MIB, 12 * MIB, 4 * MIB])
 
 
+def sequences(letters, most):
+    return ["".join(each) for count in range(most + 1) for each in itertools.product(letters, repeat=count)]
+
+
+def order(state, calls):
+    """Stream 1 frees a block; what does it take until stream 2 finds that done? Stream 5 is held up for ever; event 9 was
+    recorded on it."""
+    p = Program(f"o.{state}.{calls or 0}", flags="-", follow=0, internal=0)
+    used = p.a(64 * KIB, 1)
+    block = p.a(MIB, 1)
+    p.a(64 * KIB)
+    others = []
+    for size in (256, 256, 256, 256, 1536):
+        others.append(p.a(size * KIB, 1))
+        p.a(64 * KIB)
+    larger = others.pop()
+    for text in ("h 5", "e 9 5", WAIT, *{"N": (), "D": ("h 1", WAIT, "r 1", WAIT), "M": (f"m {used} 1", WAIT, WAIT)}[state]):
+        p.op(text)
+    if "l" in calls:
+        p.f(larger, stream=1)
+    p.f(block, stream=1)
+    if "c" in calls:
+        p.f(others.pop(), stream=1)
+    p.op(WAIT)
+    for call in calls:
+        if call == "F":
+            p.f(others.pop(), stream=1)
+        elif call == "c":
+            p.a(64 * KIB, 1)
+        elif call == "l":
+            p.a(1280 * KIB, 4)
+        else:
+            p.op({"h": "h 1", "m": f"m {used} 1", "v": "v 9 1", "e": "e 3 1"}[call])
+        p.op(WAIT)
+    for _ in range(2):
+        p.a(MIB, 2)
+        p.op(WAIT)
+
+
+def cut(cutter, looker, calls, whole):
+    """A block is cut from what stream 1 freed: whose is the rest?"""
+    p = Program(f"cut{cutter}{looker}.{calls or 0}.{whole}", flags="-", follow=0, internal=0)
+    used = p.a(512 * KIB, 1)
+    block = p.a(MIB, 1)
+    p.a(512 * KIB)
+    if whole:
+        other = p.a(512 * KIB, 4)
+        p.a(512 * KIB)
+        p.f(other, stream=4)
+        p.op("y 4")
+    p.f(block, stream=1)
+    p.op(WAIT)
+    p.a(513 * KIB, cutter)
+    for call in calls:
+        p.op({"h": "h 1", "m": f"m {used} 1"}[call])
+        p.op(WAIT)
+    for _ in range(3):
+        p.a(511 * KIB, looker)
+        p.op(WAIT)
+
+
+def ordered(where, switches):
+    p = Program(f"f.{where}.{''.join(map(str, switches))}", "default", "max", *switches, flags="-")
+    p.a(64 * KIB, 1)
+    p.a(64 * KIB, 2)
+    blocks = []
+    for size in (1536, 1024, 2560, 2048):
+        blocks.append(p.a(size * KIB, 1))
+        p.a(64 * KIB)
+    last = blocks.pop()
+    p.op(WAIT)
+    if where == "held":
+        p.op("h 1")
+    for block in blocks:
+        p.f(block, stream=1)
+        p.op(WAIT)
+    p.op("e 3 1")
+    if where == "transitive":
+        for text in ("v 3 3", "e 4 3", "v 4 2"):
+            p.op(text)
+    else:
+        p.op("v 3 2")
+    p.f(last, stream=1)
+    for size in (512, 512, 768, 512, 512):
+        p.a(size * KIB, 2)
+        p.op(WAIT)
+
+
+def long_kernel(calls):
+    p = Program(f"k.{calls}", flags="-", follow=0, internal=0)
+    block = p.a(MIB, 1)
+    p.a(64 * KIB)
+    large = p.a(24 * GIB, 1)
+    p.op(WAIT)
+    for call in calls:
+        if call == "F":
+            p.f(block, stream=1)
+        else:
+            p.op(f"M {large} 1")
+    for _ in range(3):
+        p.op("w 100")
+        p.a(MIB, 2)
+        p.op("w 30000")
+
+
+def row():
+    p = Program("row", threshold="0", flags="-")
+    for size in (90, 100):
+        block = p.a(size * GIB)
+        p.a(MIB)
+        p.f(block)
+        p.op("s")
+    for size in (88, 64, 44, 28, 110):
+        p.f(p.a(size * GIB))
+        p.op("s")
+
+
+def marks():
+    for state in "NDM":
+        for calls in sequences("hmvFecl", 2):
+            order(state, calls)
+    for state in "NM":
+        for calls in sequences("hmvFec", 3):
+            if len(calls) == 3 and calls.count("v") == 1:
+                order(state, calls)
+    for cutter, looker, calls, whole in itertools.product((1, 2, 3), (1, 2, 3), ("", "h", "m"), (0, 1)):
+        cut(cutter, looker, calls, whole)
+    for where, switches in itertools.product(("held", "idle", "transitive"), ((1, 1, 0), (1, 1, 1), (1, 0, 0), (1, 0, 1))):
+        ordered(where, switches)
+    for calls in ("FK", "KF"):
+        long_kernel(calls)
+    row()
+    for microseconds, again in itertools.product((0, 5, 10, 20, 40, 80), range(3)):
+        p = Program(f"delay.{microseconds}.{again}", flags="-", follow=0, internal=0)
+        block = p.a(MIB, 1)
+        p.a(64 * KIB)
+        p.f(block, stream=1)
+        for text in (WAIT, "h 1", f"b {microseconds}"):
+            p.op(text)
+        for _ in range(3):
+            p.a(MIB, 2)
+            p.op("b 100")
+
+
 def sizes_of(kind, r):
     if kind == "mid":
         return int(2 ** r.uniform(16, 26))
@@ -362,13 +508,18 @@ def random_program(seed):
             p.op(r.choice(("s", "y 0")))
 
 
-def random_streams(seed):
-    """Three streams, some of them held; frees on the stream of the block."""
+def random_streams(seed, calm=False, limited=False):
+    """Three streams, some of them held; frees on the stream of the block. Calm: a wait after every call, so that the
+    pool's marks have arrived. Limited: pools with a maximum."""
     r = random.Random(seed)
     kind = KINDS[seed % len(KINDS)]
     threshold = ("max", "0")[seed // 7 % 2]
     switch = r.choice(((1, 1, 1), (1, 1, 1), (1, 0, 0), (0, 1, 0)))
-    p = Program(f"streams_{seed}_{kind}", "default", threshold, *switch, flags="-")
+    pool, most = "default", 0
+    if limited:
+        pool, most = "new", r.choice((4, 8, 32)) * (1 if kind in ("mid", "mixed40") else 8) * P
+        switch = r.choice(((1, 1, 1), (1, 1, 0), (0, 0, 1), (0, 1, 1)))
+    p = Program(f"{'limited' if limited else 'calm' if calm else 'streams'}_{seed}_{kind}", pool, threshold, *switch, most, "-")
     live, held, total = [], set(), 0
     for step in range(500):
         stream = r.randrange(3)
@@ -400,31 +551,72 @@ def random_streams(seed):
             else:
                 live.append((p.a(size, stream), stream, size))
                 total += size
+        if calm:
+            p.op("w 300" if what < 0.08 else "w 30")
+
+
+FOREVER = 1000000
+
+
+def released_at(lines):
+    """For each line that holds a stream up: the number, in the golden file, of the first line after its release."""
+    number, at, waiting = 1, {}, {}
+    for index, fields in enumerate(lines):
+        kind = fields[0]
+        if kind == "h":
+            waiting.setdefault(fields[1], []).append(index)
+        if kind == "r":
+            for held in waiting.pop(fields[1], ()):
+                at[held] = number + 1
+        number += kind in "afsyehv"
+    return at
+
+
+def golden_rows(lines, many):
+    start, rows, at = None, [], released_at(lines)
+    for index, fields in enumerate(lines):
+        kind, stream = fields[0], ""
+        if kind == "a" and fields[4] != "0":
+            rows.append(f"n,{fields[1]},{fields[2]},{fields[3]},{fields[7]},{fields[8]}")
+        elif kind == "a":
+            start = int(fields[5], 16) if start is None else start
+            place = (int(fields[5], 16) - start) // 512
+            stream = f",{fields[3]}" if many else ""
+            rows.append(f"a,{fields[1]},{fields[2]},{fields[7]},{fields[8]},{place}{stream}")
+        elif kind == "f":
+            stream = f",{fields[2]}" if many else ""
+            rows.append(f"f,{fields[1]},{fields[4]},{fields[5]}{stream}")
+        elif kind in "sy":
+            rows.append(f"s,{fields[4]},{fields[5]}")
+        elif kind == "h":
+            rows.append(f"h,{fields[1]},{at.get(index, FOREVER)}")
+        elif kind in "ev":
+            rows.append(f"{kind},{fields[1]},{fields[2]}")
+    return rows
 
 
 def golden(answers, folder):
-    out = {}
+    programs, card = [], ""
     for line in open(answers):
-        fields = line.strip().split(",")
         if line[0] == "#":
             card = line[2:].rsplit(",", 1)[0]
         elif line[0] == "p":
-            _, name, pool, threshold, *_, flags = line.split()
-            threshold = {"0": "zero", "max": "max"}.get(threshold) or f"{int(threshold) // MIB}MiB"
-            head = f"# {card}, {pool} pool, release threshold {threshold}, one stream; {name} of pool_programs.py"
-            rows, start = [head], None
-            if flags != "t":
-                out[f"{name}-{threshold}.gz"] = rows
-        elif line[0] == "a":
-            start = int(fields[5], 16) if start is None else start
-            place = (int(fields[5], 16) - start) // 512
-            rows.append(f"a,{fields[1]},{fields[2]},{fields[7]},{fields[8]},{place}")
-        elif line[0] == "f":
-            rows.append(f"f,{fields[1]},{fields[4]},{fields[5]}")
-        elif line[0] in "sy":
-            rows.append(f"s,{fields[4]},{fields[5]}")
-    for name, rows in out.items():
-        pathlib.Path(folder, name).write_bytes(gzip.compress("\n".join(rows + [""]).encode(), 9, mtime=0))
+            programs.append((line.split()[1:], []))
+        elif line[0] != "T":
+            programs[-1][1].append(line.strip().split(","))
+    for (name, pool, threshold, follow, opportunistic, internal, most, flags), lines in programs:
+        if flags == "t":
+            continue
+        threshold = {"0": "zero", "max": "max"}.get(threshold) or f"{int(threshold) // MIB}MiB"
+        many = any(fields[0] == "a" and fields[3] != "0" for fields in lines)
+        head = f"# {card}, {pool} pool, release threshold {threshold}, {'three streams' if many else 'one stream'}; "
+        head += f"{name} of pool_programs.py"
+        options = [f"{option}=false" for option, value in (("follow_events", follow), ("opportunistic", opportunistic),
+                                                            ("internal", internal)) if value == "0"]
+        options += [f"limit={most}"] if most != "0" else []
+        head += f"; with {','.join(options)}" if options else ""
+        text = "\n".join([head, *golden_rows(lines, many), ""])
+        pathlib.Path(folder, f"{name}-{threshold}.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
 if __name__ == "__main__":
@@ -435,10 +627,12 @@ if __name__ == "__main__":
         if what == "steps":
             for make in (single_sizes, rounding, choice, coalescing, moving, releasing, releasing_how, streams):
                 make()
-        elif what[0] == "s":
+        elif what == "marks":
+            marks()
+        elif what[0] in "scl":
             first, last = map(int, what[1:].split("-"))
             for seed in range(first, last):
-                random_streams(seed)
+                random_streams(seed, calm=what[0] in "cl", limited=what[0] == "l")
         else:
             first, last = map(int, what.split("-"))
             for seed in range(first, last):

@@ -1,8 +1,10 @@
 /* What the driver's stream-ordered pool does in small programs of allocations, call by call:
- * pool_recording PROGRAMS ANSWERS. Each program runs in a process of its own. The lines of both
- * files are described in pool_programs.py. */
+ * pool_recording PROGRAMS ANSWERS AT_ONCE. Each program runs in a process of its own, AT_ONCE of
+ * which may get ready at the same time. The lines of both files are described in
+ * pool_programs.py. */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,11 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_IDS     65536
-#define MOST_STREAMS 16
-#define MOST_EVENTS  256
-#define TAG_STEP     ((CUdeviceptr)2 << 20)
-#define MOST_TAGS    (4u << 20)
+#define MOST_IDS      65536
+#define MOST_STREAMS  16
+#define MOST_EVENTS   256
+#define MOST_CHILDREN 16
+#define TAG_STEP      ((CUdeviceptr)2 << 20)
+#define MOST_TAGS     (4u << 20)
 
 static uint64_t now_ns(void)
 {
@@ -49,7 +52,8 @@ static uint64_t now_ns(void)
     X(cuEventRecord, "cuEventRecord")                                                              \
     X(cuEventSynchronize, "cuEventSynchronize")                                                    \
     X(cuMemcpy2DAsync, "cuMemcpy2DAsync")                                                          \
-    X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync")
+    X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync")                                                      \
+    X(cuMemsetD8Async, "cuMemsetD8Async")
 
 #define DECLARE(id, name) static __typeof__(id) *call_##id;
 CALLS(DECLARE)
@@ -225,6 +229,12 @@ static void do_line(struct session *s, const char *line)
         usleep(300);
     } else if (kind == 'w')
         usleep((unsigned)a);
+    else if (kind == 'b')
+        while (now_ns() < begin + a * 1000)
+            continue;
+    else if (kind == 'm' || kind == 'M')
+        NEED(cuMemsetD8Async, blocks[a % MOST_IDS].address, 1,
+             kind == 'm' ? 512 : (size_t)blocks[a % MOST_IDS].bytes, s->streams[b % MOST_STREAMS]);
     else if (kind == 'e')
         NEED(cuEventRecord, s->events[a % MOST_EVENTS], s->streams[b % MOST_STREAMS]);
     else if (kind == 'v')
@@ -300,54 +310,106 @@ static void open_pool(struct session *s, const char *line)
         NEED(cuEventCreate, &s->events[i], CU_EVENT_DISABLE_TIMING);
 }
 
-static void run_program(char **lines, size_t count, FILE *out)
+/* The answer appears as a whole; a program that fails leaves none. */
+static void write_all(int to, const char *text, size_t size)
 {
-    struct session s = {.out = out};
+    while (size) {
+        ssize_t written = write(to, text, size);
+        need(written > 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM, "write");
+        text += written;
+        size -= (size_t)written;
+    }
+}
+
+/* Programs get ready side by side, and run one at a time. */
+static void run_program(char **lines, size_t count, int answers)
+{
+    char *text;
+    size_t size;
+    struct session s = {.out = open_memstream(&text, &size)};
+    need(s.out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, "open_memstream");
+    alarm(120);
     find_calls();
     open_pool(&s, lines[0]);
     char card[128];
     int version;
     NEED(cuDeviceGetName, card, sizeof card, 0);
     NEED(cuDriverGetVersion, &version);
-    fprintf(out, "# %s, CUDA %d\n%s", card, version, lines[0]);
+    fprintf(s.out, "# %s, CUDA %d\n%s", card, version, lines[0]);
+    need(lockf(answers, F_LOCK, 0) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS, "lockf");
+    alarm(10);
     for (size_t i = 1; i < count; i++)
         do_line(&s, lines[i]);
     open_gates(&s);
     print_tags(&s);
-    fflush(out);
+    need(fflush(s.out) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS, "fflush");
+    write_all(answers, text, size);
     _exit(0);
+}
+
+static struct child {
+    pid_t id;
+    char name[256];
+} children[MOST_CHILDREN];
+static unsigned child_count;
+static int bad;
+
+static void await_child(void)
+{
+    int status = 0;
+    pid_t id = wait(&status);
+    for (unsigned i = 0; i < child_count; i++) {
+        if (children[i].id != id)
+            continue;
+        if (status) {
+            bad = 1;
+            fprintf(stderr, "pool_recording: ended with %x: %s", (unsigned)status,
+                    children[i].name);
+        }
+        children[i] = children[--child_count];
+        return;
+    }
+}
+
+static void start(char **lines, size_t count, int answers, unsigned at_once)
+{
+    while (child_count >= at_once)
+        await_child();
+    pid_t id = fork();
+    if (id == 0)
+        run_program(lines, count, answers);
+    if (id < 0) {
+        bad = 1;
+        perror("pool_recording: fork");
+        return;
+    }
+    children[child_count].id = id;
+    snprintf(children[child_count++].name, sizeof children[0].name, "%s", lines[0]);
 }
 
 int main(int argc, char **argv)
 {
-    FILE *in = argc == 3 ? fopen(argv[1], "r") : NULL, *out = in ? fopen(argv[2], "a") : NULL;
-    if (!out) {
-        fprintf(stderr, "pool_recording PROGRAMS ANSWERS\n");
+    FILE *in = argc == 4 ? fopen(argv[1], "r") : NULL;
+    int answers = in ? open(argv[2], O_RDWR | O_CREAT | O_APPEND, 0666) : -1;
+    unsigned at_once = argc == 4 ? (unsigned)atoi(argv[3]) : 0;
+    if (answers < 0 || !at_once || at_once > MOST_CHILDREN) {
+        fprintf(stderr, "pool_recording PROGRAMS ANSWERS AT_ONCE (up to %d)\n", MOST_CHILDREN);
         return 1;
     }
     static char *lines[MOST_IDS * 4];
-    size_t count = 0, bad = 0;
+    size_t count = 0;
     char line[256];
     for (char *got = line; got;) {
         got = fgets(line, sizeof line, in);
         if (count && (!got || line[0] == 'p')) {
-            fflush(out);
-            pid_t child = fork();
-            if (child == 0) {
-                alarm(60);
-                run_program(lines, count, out);
-            }
-            int status;
-            waitpid(child, &status, 0);
-            if (status) {
-                bad++;
-                fprintf(stderr, "pool_recording: ended with %x: %s", (unsigned)status, lines[0]);
-            }
+            start(lines, count, answers, at_once);
             while (count)
                 free(lines[--count]);
         }
         if (got && line[0] != '#')
             lines[count++] = strdup(line);
     }
-    return bad != 0;
+    while (child_count)
+        await_child();
+    return bad;
 }
