@@ -68,6 +68,20 @@ with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
                 count += 1
                 right += abs(got - int(seen)) <= 512
 assert count > 700 and right >= 0.97 * count, (right, count)"
+sizes measured_workspaces_of_padded_sequences "
+import gzip
+types = {'0': 'float32', '2': 'float16', '9': 'bfloat16'}
+right = count = 0
+with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
+    for line in lines:
+        c = line.split()
+        if c[0] == 'rnn' and c[14] == c[10] == c[8] == '0':
+            algorithm, mode, both, inputs, hidden, layers, steps, batch, rows = (int(c[i]) for i in (1, 2, 3, 6, 7, 9, 11, 12, 13))
+            got = sizes.rnn_workspace(algorithm, mode, inputs, hidden, 0, layers, both, rows, steps, batch, False, types[c[4]],
+                                      True)
+            count += 1
+            right += got == int(c[16])
+assert count > 2900 and right >= 0.76 * count, (right, count)"
 sizes measured_plans_of_sequences "
 import gzip
 types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}

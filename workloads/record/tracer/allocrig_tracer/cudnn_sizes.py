@@ -61,7 +61,7 @@ def rnn_workspace(algorithm, mode, inputs, hidden, projection, layers, both, row
     persistent = algorithm != STANDARD and dtype in ("float16", "float32")
     streams = STREAM_BYTES * layers * directions + 256
     if not packed:
-        streams += 24 + 8 * batch  # the lengths of the sequences
+        streams += 32 * -(-batch // 4)  # two lists of lengths, each of a multiple of 16 bytes
     widest, state = max(inputs, out), batch * hidden * layers * directions
     x, y = rows * inputs, rows * out
     if persistent:
