@@ -56,6 +56,18 @@ call = lambda *rows: plan('_fused_moving_avg_obs_fq_helper.default', (x, *[tenso
 outs = [('give', 1), ('give', 0), ('out', 0), ('out', 1)]
 assert call(True) == [('take', 256), ('take', 256)] + outs, call(True)
 assert call()[:2] == [('take', 4), ('take', 4)] and call()[-4:] == outs, call()"
+check copies_of_what_lies_otherwise plans "
+part = Tensor('float32', (4, 8, 30), (8 * 40, 40, 1), 'cuda', 0)
+assert plan('reflection_pad1d.default', (part, (2, 2)), [tensor(4, 8, 34)]) == [('out', 0), ('take', 3840), ('give', 0)]
+assert plan('max.default', (part,), [tensor()])[:2] == [('out', 0), ('take', 3840)]
+grad, image = tensor(2, 8, 5, 5), Tensor('float32', (2, 8, 10, 10), (800, 1, 80, 8), 'cuda', 0)
+assert plan('avg_pool2d_backward.default', (grad, image, (2, 2)), [image]) == [('out', 0), ('take', 1600), ('give', 0)]
+waves = tensor(8, 33, 32, dtype='complex64')
+assert plan('_fft_r2c.default', (tensor(8, 64, 32), [1], 0, True), [waves]) == [('out', 0), ('take', 65536), ('give', 0)]
+assert plan('_fft_r2c.default', (tensor(8, 32, 64), [2], 0, True), [waves]) is None
+x, row, columns = tensor(64, 64), tensor(8, 1, dtype='int32'), tensor(8, 5, dtype='int32')
+steps = plan('index_put_.default', (x, [row, columns], tensor(8, 5)), [x])
+assert steps[:3] == [('take', 320)] * 3, steps"
 check lists_of_pieces plans "x, y = tensor(7, 300), tensor(5, dtype='float32')
 assert plan('_chunk_cat.default', ([x, y], 0, 4), [tensor(4, 602)]) == [('out', 0), ('take', 8 * (14 + 3)), ('give', 0)]
 out = [tensor(2, 1000), tensor(2, 24)]

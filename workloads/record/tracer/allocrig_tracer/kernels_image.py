@@ -64,6 +64,13 @@ def channels_last_trivial(tensor):
     return len(shape) >= 3 and (shape[1] == 1 or product(shape[2:]) == 1)
 
 
+def pool_backward(args, kwargs, outs, ctx):
+    """AveragePool2d.cu: input and gradient in the layout of the input."""
+    steps = Steps().out(0)
+    last = channels_last(args[1]) and not channels_last_trivial(args[1])
+    return steps.give(*[steps.take(bytes_of(t)) for t in (args[1], args[0]) if not (channels_last(t) if last else contiguous(t))][::-1])
+
+
 def im2col(args, kwargs, outs, ctx):
     """The input is copied; once more if it is not contiguous."""
     steps = Steps()
@@ -155,7 +162,8 @@ RULES = {
     "aten.adaptive_max_pool2d_backward.default": copied((0, 2), also_out=True),
     "aten.max_pool2d_with_indices_backward.default": max_pool_backward,
     "aten.max_unpool2d.default": copied((0, 1), first=True),
-    "aten.reflection_pad2d.default": copied((0,)),
+    "aten.reflection_pad1d.default": copied((0,)), "aten.reflection_pad2d.default": copied((0,)),
+    "aten.avg_pool2d_backward.default": pool_backward,
     "aten.col2im.default": col2im, "aten.im2col.default": im2col, "aten.unfold_backward.default": unfold_backward,
     "aten.affine_grid_generator.default": affine_grid,
 }

@@ -52,6 +52,13 @@ def of_host(steps, indices):
     return [steps.take(bytes_of(i)) for i in indices if is_tensor(i) and not on_card(i) and len(i.shape)]
 
 
+def widened(steps, indices):
+    """TensorAdvancedIndexing.cpp, make_info: indices of 32 bits become such of 64 once all are expanded."""
+    found = [i for i in indices if is_tensor(i)]
+    shape = functools.reduce(broadcast, [i.shape for i in found]) if found else ()
+    return [steps.take(8 * product(int(s) for s in shape)) for i in found if on_card(i) and dtype_of(i) == "int32"]
+
+
 def same_striding(steps, indices):
     """AdvancedIndex: two or more indices on a card have the same strides, or all become contiguous. Masks are
     divided into indices of the same strides. Returns the copies in the order in which they are freed."""
@@ -63,8 +70,7 @@ def same_striding(steps, indices):
     strides = [expanded_strides(i, shape) for i in indices]
     if all(s == strides[0] for s in strides):
         return []
-    return [steps.take(product(shape) * item_bytes(i)) for i, s in zip(indices, strides)
-            if not in_order(shape, s)][::-1]
+    return [steps.take(product(shape) * 8) for s in strides if not in_order(shape, s)][::-1]
 
 
 def index(args, kwargs, outs, ctx):
@@ -73,8 +79,8 @@ def index(args, kwargs, outs, ctx):
     found = masks(indices)
     steps = Steps()
     copied = of_host(steps, indices)
-    if not found:  # TensorAdvancedIndexing.cpp, make_info: indices of 32 bits become such of 64
-        copied += [steps.take(8 * numel(i)) for i in indices if is_tensor(i) and on_card(i) and dtype_of(i) == "int32"]
+    if not found:
+        copied += widened(steps, indices)
         made = same_striding(steps, indices)
         return steps.out(0).give(*made, *reversed(copied))
     if len(found) > 1:
@@ -144,7 +150,7 @@ def index_put(outputs):
             brought = steps.take(bytes_of(values))
         sorts = accumulate or getattr(ctx, "deterministic_algorithms", False)
         if not found and not sorts:
-            copied = of_host(steps, indices)
+            copied = of_host(steps, indices) + ([] if found else widened(steps, indices))
             return steps.give(*same_striding(steps, indices), *reversed(copied), brought)
         on_host = [not on_card(i) for i in indices if is_tensor(i)]
         if len(found) > 1 or any(on_host) and (found or not all(on_host)):

@@ -5,8 +5,8 @@ linalg/BatchLinearAlgebraLib.cpp). The sizes that the libraries ask for are fits
 measured with CUDA 13.0 (kernels/README.md has the residuals); a plan says so by a step "unsure".
 """
 from .kernels_blas import keep_cublas
-from .kernels_shape import (Steps, argument, bytes_of, item_bytes, numel, product, round_up,
-                            wrap)
+from .kernels_reduce import plain_strides
+from .kernels_shape import Steps, argument, bytes_of, item_bytes, numel, product, round_up, strides_of, wrap
 
 SMOOTH = 127  # cuFFT composes lengths of these prime factors; others take Bluestein's algorithm
 
@@ -45,6 +45,13 @@ def take_workspace(steps, length, batch, item, kind):
         steps.unsure(0, 10 * batch * (length // 2 + 1) * item)
 
 
+def gathers(tensor, dims, strides):
+    """Whether the other dimensions, in the order of their strides, are not one dimension: then _exec_fft copies."""
+    shape = [int(s) for s in tensor.shape]
+    rest = sorted((d for d in range(len(shape)) if d not in dims and shape[d] > 1), key=lambda d: -strides[d])
+    return any(strides[a] != strides[b] * shape[b] for a, b in zip(rest, rest[1:]))
+
+
 def fft(kind):
     def rule(args, kwargs, outs, ctx):
         tensor, dims, out = args[0], args[1], outs[0]
@@ -63,10 +70,13 @@ def fft(kind):
             steps.out(0)
         if kind == "c2r":
             made = steps.take(bytes_of(tensor))
+        first = [wrap(int(d), len(tensor.shape)) for d in (dims if kind == "c2c" else dims[-1:])]
+        strides = plain_strides(tensor.shape) if kind == "c2r" else strides_of(tensor)
+        copy = steps.take(bytes_of(tensor)) if len(dims) <= 3 and gathers(tensor, first, strides) else None
         take_workspace(steps, length, batch, item, kind)
         if made is not None and kind == "r2c":
             steps.out(0)
-        return steps.give(made)
+        return steps.give(copy, made)
     return rule
 
 

@@ -279,6 +279,14 @@ def with_bytes(accumulator, place_dim=1, vt0=4, outputs=1, in_output=False):
     return rule
 
 
+def extreme(args, kwargs, outs, ctx):
+    """ReduceAllOps.cpp: of elements in plain order."""
+    steps = Steps().out(0)
+    copy = None if contiguous(args[0]) else steps.take(bytes_of(args[0]))
+    reduce(steps, args[0], all_dims(args[0]), item_bytes(args[0]), ctx, strides=plain_strides(args[0].shape), out_item=item_bytes(outs[0]))
+    return steps.give(copy)
+
+
 def truth(place_dim):
     """any and all: of a single element, its value as bool is a tensor of its own."""
     several = with_bytes(itself, place_dim, in_output=True)
@@ -371,7 +379,7 @@ RULES = {
     "aten._thnn_fused_lstm_cell_backward_impl.default": cell_backward(1),
     "aten.nansum.default": sum_like(1, 3), "aten.prod.default": sum_like(None, 1),
     "aten.prod.dim_int": sum_like(1, 3),
-    "aten.max.default": with_bytes(itself, None), "aten.min.default": with_bytes(itself, None),
+    "aten.max.default": extreme, "aten.min.default": extreme,
     "aten.amax.default": with_bytes(itself), "aten.amin.default": with_bytes(itself),
     "aten.any.default": truth(None), "aten.any.dim": truth(1), "aten.any.dims": truth(1),
     "aten.all.default": truth(None), "aten.all.dim": truth(1), "aten.all.dims": truth(1),
