@@ -358,6 +358,80 @@ def check_masks_of_the_host():
     equal((out.sizes("index_put_ workspace"), out.sizes("index workspace")), ([24, 4, 16], [40]))
 
 
+def check_layouts_of_derivatives_of_losses():
+    """Those of squared, Huber's and smooth losses lie in plain order, whatever their input's."""
+
+    def program():
+        x = torch.randn(2, 6, 4, device="cuda", requires_grad=True).transpose(1, 2)
+        for loss in (F.mse_loss, F.huber_loss, F.smooth_l1_loss):
+            strides.append(torch.autograd.grad(loss(x, torch.zeros(2, 4, 6, device="cuda")), x)[0].stride())
+
+    strides = []
+    traced(program)
+    equal(strides, [(24, 6, 1)] * 3)
+
+
+def check_filters_that_lie_in_channels_last():
+    """A convolution over sequences whose filter is transposed has an output in channels last."""
+
+    def program():
+        w = torch.randn(24, 5, 16, device="cuda").transpose(1, 2)
+        strides.append(F.conv1d(torch.randn(3, 16, 50, device="cuda"), w).stride())
+        strides.append(F.conv1d(torch.randn(3, 50, 16, device="cuda").transpose(1, 2), w.contiguous()).stride())
+
+    strides = []
+    traced(program)
+    equal(strides, [(24 * 46, 1, 24), (24 * 46, 46, 1)])
+
+
+def check_linear_layers_of_parts():
+    """Autocast copies a part in plain order, so that the bias is added by the product; its derivative comes last."""
+
+    def program():
+        x = torch.randn(8, 20, 64, device="cuda", requires_grad=True)
+        with torch.autocast("cuda", torch.float16):
+            nn.Linear(64, 32).cuda()(x[:, :1]).sum().backward()
+
+    tags = [keys["tag"].split(":")[-1] for _, keys, _ in traced(program).requests.values()]
+    backward = [t for t in tags[tags.index("addmm"):] if t in ("mm", "sum")]
+    equal(backward, ["sum", "mm", "mm", "sum"])
+
+
+def check_lists_as_indices():
+    """Ranges and lists become tensors of the card, which the derivative keeps."""
+
+    def program():
+        q = torch.zeros(64, 10, device="cuda", requires_grad=True)
+        y = q[range(64), torch.zeros(64, dtype=torch.int64, device="cuda")]
+        held.append(torch.cuda.memory_allocated())
+        y.sum().backward()
+        q.detach()[[1, 2]] = torch.ones(2, 10, device="cuda")
+
+    held = []
+    out = traced(program)
+    equal((out.sizes("index workspace"), out.sizes("_to_copy"), out.sizes("index_put_ workspace")), ([], [512, 16], []))
+    equal(held, [2560 + 3 * 512])
+
+
+def check_beams_go_on():
+    """A search with beams is as long as it may be: what is not known may still improve."""
+    try:
+        from transformers.generation.utils import GenerationMixin
+    except ImportError:
+        return
+
+    def program():
+        scores = nn.Linear(4, 3000).cuda()(torch.randn(6, 4, device="cuda"))[:, :3]
+        open_, done = torch.ones(6, 1, dtype=torch.bool, device="cuda"), torch.zeros(6, 3, dtype=torch.bool, device="cuda")
+        for step in range(2, 20):
+            open_ = GenerationMixin._check_early_stop_heuristic(open_, scores, scores, done, step, 20, 1, False, 1.0)
+        found.append(bool(open_.all()))
+
+    found = []
+    traced(program)
+    equal(found, [True])
+
+
 def check_windows_and_absolute_values_of_spectra():
     """A periodic window has an element more; abs makes its result before the complex numbers that it takes them from."""
 

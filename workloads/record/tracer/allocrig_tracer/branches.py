@@ -61,7 +61,16 @@ def install(current):
     after_import("torchvision.models.detection.anchor_utils", lambda: _anchors(current))
     after_import("torchvision.models.detection.rpn", lambda: _proposals(current))
     after_import("torchvision.models.detection.roi_heads", lambda: _masks(current))
+    after_import("transformers.generation.utils", lambda: _beams(current))
     after_import("transformers.utils.import_utils", lambda: _not_traced("transformers.utils.import_utils"))
+
+
+def _beams(current):
+    """A search with beams goes on to its longest text: an open beam, whose score is not known, may improve on others."""
+    mixin = sys.modules["transformers.generation.utils"].GenerationMixin
+    plain = getattr(mixin, "_check_early_stop_heuristic", None)  # 4.50 and later
+    if plain is not None:
+        mixin._check_early_stop_heuristic = staticmethod(_assume(current, plain, gt=True))
 
 
 def _not_traced(library):
@@ -249,6 +258,8 @@ def _assign(current):
 
     def setitem(self, index, value):
         session = current()
+        if session is not None:
+            index = _brought(self, index)
         if session is None or isinstance(value, torch.Tensor) or type(self) in (torch.Tensor, torch.nn.Parameter):
             return assign(self, index, value)
         before, session.local.assigns = getattr(session.local, "assigns", False), True
@@ -258,6 +269,24 @@ def _assign(current):
             session.local.assigns = before
 
     torch.Tensor.__setitem__ = setitem
+    get = torch.Tensor.__getitem__
+    FakeTensor.__getitem__ = lambda self, index: get(self, _brought(self, index))
+
+
+def _brought(tensor, index):
+    """sequenceToVariable in python_variable_indexing.cpp: lists, ranges and arrays of numbers as indices become tensors
+    beside the tensor, which the derivative keeps."""
+
+    def numbers(part):
+        if type(part).__module__ == "numpy":
+            return getattr(part, "ndim", 0) > 0 and part.dtype.kind in "iub"
+        return isinstance(part, (list, range)) and len(part) > 0 and all(isinstance(n, int) or numbers(n) for n in part)
+
+    if not on_card(tensor):
+        return index
+    if isinstance(index, tuple):
+        return tuple(torch.tensor(part, device=tensor.device) if numbers(part) else part for part in index)
+    return torch.tensor(index, device=tensor.device) if numbers(index) else index
 
 
 def _script(current):
@@ -371,7 +400,7 @@ def _linear(plain):
         if torch.is_autocast_enabled("cuda"):
             input, weight, bias = autocast.casts((input, weight, bias), torch.get_autocast_dtype("cuda"))
         with torch._C._ExcludeDispatchKeyGuard(autocast.KEY):
-            return torch.matmul(input, weight.t()).add_(bias)
+            return plain(input, weight, bias) if input.is_contiguous() else torch.matmul(input, weight.t()).add_(bias)
 
     return linear
 

@@ -76,6 +76,9 @@ SHAPES = {
     "aten::binomial": like(),
     "aten::multi_margin_loss_backward": like(1),
     "aten::multilabel_margin_loss_backward": like(1),
+    "aten::mse_loss_backward": like(1),  # Loss.cpp: these three in plain order, whatever the input's
+    "aten::smooth_l1_loss_backward": like(1),
+    "aten::huber_loss_backward": like(1),
     "aten::fake_quantize_per_tensor_affine_cachemask": two_like(torch.bool),
     "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": two_like(torch.bool),
     "aten::fake_quantize_per_channel_affine_cachemask": two_like(torch.bool),
