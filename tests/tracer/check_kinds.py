@@ -432,6 +432,23 @@ def check_beams_go_on():
     equal(found, [True])
 
 
+def check_derivatives_of_derivatives_run_late():
+    """What a backward pass makes has numbers of its own thread on a card, which has made less than the main one."""
+
+    def program():
+        x = torch.randn(64, 100, device="cuda", requires_grad=True)
+        y = nn.Sequential(*[nn.Linear(100, 100) for _ in range(6)]).cuda()(x).cos()
+        g, = torch.autograd.grad(x.exp().sum(), x, create_graph=True)
+        for tensor, name in ((y, "forward"), (g, "derivative")):
+            tensor.grad_fn.register_hook(lambda *_, name=name: order.append(name))
+        (y.sum() + g.square().sum()).backward()
+
+    order = []
+    out = traced(program)
+    equal((order, out.sizes("backward:cos")), (["forward", "derivative"], []))
+    equal(out.sizes("backward:sin"), [25600])
+
+
 def check_windows_and_absolute_values_of_spectra():
     """A periodic window has an element more; abs makes its result before the complex numbers that it takes them from."""
 

@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from . import cudnn_meta, host_random, kernel_times, kernels, sparse, values
 from . import shapes as shapes_of
 from .kernels_shape import dense as is_dense
+from .order import number_of
 
 aten = torch.ops.aten
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -240,7 +241,7 @@ def own_terms():
     node = torch._C._current_autograd_node()
     name = node.name() if node is not None else ""
     adds = "BackwardBackward" in name or name.startswith(("NativeGroup", "NativeLayer"))
-    return 1 + node._sequence_nr() if adds else 0
+    return 1 + number_of(node) if adds else 0
 
 
 class CardFakeMode(FakeTensorMode):
@@ -425,7 +426,7 @@ class CardMode(TorchDispatchMode):
     def by_strides(self):
         """Whether the gradient function that runs now is AsStridedBackward on a card: its result is new (FunctionsManual.cpp)."""
         node = torch._C._current_autograd_node()
-        return node is not None and node._sequence_nr() in self.replayed
+        return node is not None and number_of(node) in self.replayed
 
     def gradient_by_strides(self, func, args, kwargs):
         """A new tensor of the base's size. C++ takes it for a view of the old gradient, which a card frees here."""
@@ -577,7 +578,7 @@ class CardMode(TorchDispatchMode):
         if session.in_backward():
             self.context.thread = "backward"
             node = torch._C._current_autograd_node()
-            info = self.nodes.get(node._sequence_nr()) if node is not None else None
+            info = self.nodes.get(number_of(node)) if node is not None else None
             if info is None:
                 return "backward", session.stream_now(), ""
             stream = session.stream_now()

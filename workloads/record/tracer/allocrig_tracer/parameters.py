@@ -194,10 +194,14 @@ def _backward(current):
         if not session.backward_depth:
             session.stream_of_backward = session.stream_now()
         session.backward_depth += 1
+        start, found = torch.autograd._get_sequence_nr(), None
         try:
-            return engine(*args, **kwargs)
+            found = engine(*args, **kwargs)
+            return found
         finally:
             session.backward_depth -= 1
+            if not session.backward_depth:
+                session.backward_thread.passed(start, args[0], found)
             if not session.backward_depth and getattr(session, "groups", None) is not None:
                 session.groups.rejoin()
             if not session.backward_depth and len(session.mode.nodes) > 1 << 18:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import torch
 
 from . import compile as compiler
-from . import autocast, branches, card, checkpoints, children, distributed, ending, graphs, host_random, moves, parameters, release
+from . import autocast, branches, card, checkpoints, children, distributed, ending, graphs, host_random, moves, order, parameters, release
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -50,6 +50,7 @@ class Session:
         self.refusals = []
         self.local = threading.local()
         self.backward_depth = 0
+        self.backward_thread = order.BackwardThread()
         self.kernel_times = os.environ.get("ALLOCRIG_TRACE_KERNELS") != "none"
         self.host_ns = 0  # time of the host by the model of kernel_times.py
         self.stream_of_backward = 0  # the current stream when backward began
