@@ -19,7 +19,7 @@ class BackwardThread:
     """Counts the nodes that the thread of backward passes on a card has made."""
 
     def __init__(self):
-        self.made = 0
+        self.made, self.first = 0, torch.autograd._get_sequence_nr()  # what the tracer itself has made does not count
 
     def passed(self, start, outputs, found):
         """A backward pass has ended. start: the number of the first node that it could make; outputs: what it began
@@ -35,7 +35,7 @@ class BackwardThread:
             number = node._sequence_nr()
             node.metadata[OWN] = number
             RENUMBERED[0] = True
-            node._set_sequence_nr(2 * before + number - start)  # twice: the main thread has counted them here
+            node._set_sequence_nr(self.first + 2 * before + number - start)  # twice: they count in the main thread here
 
 
 def reachable(roots, enters):

@@ -245,6 +245,7 @@ def start(
     _hook_threads()
     session.mode.__enter__()
     session.mode.learn_references()
+    session.backward_thread = order.BackwardThread()
     return session
 
 
