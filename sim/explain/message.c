@@ -188,7 +188,8 @@ static bool read_kinds(const struct message_text *text, struct message *self)
             break;
     }
     /* Counters say more than the word "OOM", which people write and programs do not. */
-    if (self->bare && (message_text_ends(text, "oom", self->end) ||
+    if (self->bare && (strncmp(text->chars + self->at, "oom", 3) == 0 || /* or "ooms with" */
+                       message_text_ends(text, "oom", self->end) ||
                        message_text_ends(text, "out-of-memory", self->end))) {
         struct message counters = {0};
         if (message_read_printed(text, &counters))

@@ -296,8 +296,9 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
     bool pool = knows(self, MESSAGE_FIGURE_UNALLOCATED);
     bool available = knows(self, MESSAGE_FIGURE_FREE);
     bool total = knows(self, MESSAGE_FIGURE_TOTAL);
-    enum message_figure_name own =
-        knows(self, MESSAGE_FIGURE_ALLOCATED) ? MESSAGE_FIGURE_ALLOCATED : MESSAGE_FIGURE_RESERVED;
+    enum message_figure_name own = knows(self, MESSAGE_FIGURE_ALLOCATED)  ? MESSAGE_FIGURE_ALLOCATED
+                                   : knows(self, MESSAGE_FIGURE_RESERVED) ? MESSAGE_FIGURE_RESERVED
+                                                                          : MESSAGE_FIGURE_PROCESS;
     if (exceeds(figure_of(self, MESSAGE_FIGURE_PROGRAM), figure_of(self, MESSAGE_FIGURE_TOTAL)))
         return MESSAGE_CAPACITY;
     if ((self->one_pool && (pool || available || total)) || is_too_large_alone(self)) {

@@ -404,9 +404,11 @@ static const struct message_form bares[] = {
     {"ram|systemmemory|hostmemory|cpumemory|" CHINESE_RAM, MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST | FORM_LIKELY | FORM_FAILS | FORM_WORD},
     {"oom|out-of-memory", MESSAGE_DRIVER, "", message_how_unknown, FORM_FAILS | FORM_WORD},
+    {"oomson|oomswith|oomsduring|oomsafter|oomswhile|oomstrying", MESSAGE_DRIVER, "",
+     message_how_unknown, 0},
     {"jobwaskilled|jobgotkilled|processwaskilled|processgotkilled|processiskilled|itgetskilled|"
      "itgotkilled|itwaskilled|getskilled|gotkilled|scriptwaskilled|"
-     "trainingwaskilled|processeswerekilled",
+     "trainingwaskilled|processeswerekilled|\"killed\"|'killed'|exitsignal9",
      MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
     {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
      FORM_HOST | FORM_LIKELY | FORM_LINE},

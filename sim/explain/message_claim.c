@@ -56,9 +56,9 @@ bool message_claim_is_code(const struct message_text *text, size_t at)
 
 bool message_claim_is_task(const struct message_text *text, size_t at)
 {
-    static const char *const words[] = {"add",    "improve", "support",  "handle",
-                                        "catch",  "detect",  "tell",     "document",
-                                        "expose", "rename",  "interpret"};
+    static const char *const words[] = {"add",    "improve", "support",   "handle",
+                                        "catch",  "detect",  "tell",      "document",
+                                        "expose", "rename",  "interpret", "clarify"};
     if (at < 2 || at > NEAR_BEFORE || memchr(text->gaps + 1, MESSAGE_GAP_LINE, at))
         return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -153,8 +153,18 @@ static bool is_quoted_within(const struct message_text *text, size_t at, size_t 
 
 bool message_claim_is_told(const struct message_text *text, const struct message *self)
 {
+    size_t begin = message_text_sentence_begin(text, self->at);
     size_t end = message_text_sentence_end(text, self->end);
-    for (size_t at = message_text_sentence_begin(text, self->at); at < end; at++)
+    size_t line = self->at;
+    while (line > begin && text->gaps[line] != MESSAGE_GAP_LINE && text->chars[line - 1] != '"')
+        line--;
+    /* A program prints it as a line, which no one quotes. */
+    if (self->figures[MESSAGE_FIGURE_ASKED].known && (line == 0 || text->chars[line - 1] != '"')) {
+        begin = line;
+        for (size_t at = self->end; at < end && text->chars[at] != '"'; at++)
+            end = text->gaps[at] == MESSAGE_GAP_LINE ? at : end;
+    }
+    for (size_t at = begin; at < end; at++)
         if ((at < self->at || at >= self->end) && is_personal(text, at))
             return true;
     return text->chars[end] == '?' || is_quoted_within(text, self->end, end);

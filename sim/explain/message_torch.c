@@ -20,6 +20,7 @@
 #include "sim/explain/message_forms.h"
 
 #define WINDOW_MOST    6000 /* the most characters of a message */
+#define RETOLD_MOST    200  /* of one in other words */
 #define HOST_MOST      200  /* the most between the host's allocator and its request */
 #define PROCESSES_MOST 64   /* the most processes in a message */
 
@@ -54,6 +55,13 @@ static void read_card(const struct window *window)
 {
     (void)read_words(window, "totalcapacityofT|totalcapactyofT|Ttotalcapacity&"
                              "Fisfree|Ffree;|Ffree)&Wallowed;");
+    /* People retell it: "has 79.19 GiB total, 6.68 GiB free, 72.48 GiB in use by this process". */
+    const struct window near = {window->text, window->from,
+                                window->from + RETOLD_MOST < window->to ? window->from + RETOLD_MOST
+                                                                        : window->to,
+                                window->self};
+    if (!window->self->figures[MESSAGE_FIGURE_TOTAL].known)
+        (void)read_words(&near, "Ttotal,Ffree&Iinusebythisprocess");
 }
 
 /* The reserved bytes of the pool, or at least the allocated ones. False: neither is in the message.
