@@ -131,6 +131,8 @@ static unsigned find_this(const struct message *self, const struct message_figur
         self->figures[MESSAGE_FIGURE_TOTAL].known && self->figures[MESSAGE_FIGURE_FREE].known;
     bool known = pool_bytes(self, &pool);
     bool listed = bounded && unlisted < pool + SMALL_CONTEXT;
+    if (!known && count == 1 && bounded && unlisted < SMALL_CONTEXT)
+        return 0; /* the end is missing, but no other process has any memory */
     if (!known || (!pool && !listed) ||
         (unlisted >= pool && unlisted <= pool + NEAR_POOL && !listed))
         return count;
