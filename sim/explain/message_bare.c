@@ -191,6 +191,16 @@ const char message_how_warm[] =
     "zuwenigspeicher|"                                                                             \
     "zuwenigarbeitsspeicher"
 
+/* In German, French, Spanish, Portuguese and Russian: memory, and words that say that there was too
+ * little of it. */
+#define OTHER_MEMORY                                                                               \
+    "|speicher|grafikspeicher|videospeicher|m\xc3\xa9moire|memoria|mem\xc3\xb3ria|"                \
+    "\xd0\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82"
+#define OTHER_TOO_LITTLE                                                                           \
+    "|reichtnicht|insuffisant|insuficient|ersch\xc3\xb6pft|agotad|esgotad|"                        \
+    "\xd0\xb5\xd1\x85\xd0\xb2\xd0\xb0\xd1\x82|"                                                    \
+    "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82"
+
 /* In Chinese: memory of a card, memory of the host, and words that say that it was used up. */
 #define CHINESE_VRAM "\xe6\x98\xbe\xe5\xad\x98"
 #define CHINESE_RAM  "\xe5\x86\x85\xe5\xad\x98"
@@ -253,7 +263,8 @@ static const struct message_form bares[] = {
     {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, 0},
     {"erroroutofdevicememory|vkallocatememoryfailed|vkallocatememory:outofdevice", MESSAGE_DRIVER,
      "Vulkan", how_driver, 0},
-    {"cudahostalloc|cumemhostalloc|cumemallochost|cudamallochost|hiphostmalloc",
+    {"cudahostregister|cumemhostregister|cudahostalloc|cumemhostalloc|"
+     "cumemallochost|cudamallochost|hiphostmalloc",
      MESSAGE_HOST_PROGRAM, "", how_pinned, FORM_HOST | FORM_FAILS},
     {"outofhostmemory|out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles,
      FORM_HOST | FORM_LIKELY},
@@ -396,7 +407,7 @@ static const struct message_form bares[] = {
      "signal-9(sigkill)|bysigkill|withsigkill|signalsigkill|signals.sigkill:9|signal:killed|"
      "task#:killed|killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
      MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
-    {"memory|vram|videomem|gpumem|devicemem|alloc|" CHINESE_VRAM, MESSAGE_DRIVER, "",
+    {"memory|vram|videomem|gpumem|devicemem|alloc|" CHINESE_VRAM OTHER_MEMORY, MESSAGE_DRIVER, "",
      message_how_unknown, FORM_FAILS},
     {"outofm|out_of_m", MESSAGE_DRIVER, "", how_driver, FORM_END},
     {"outof", MESSAGE_DRIVER, "", how_driver, FORM_END | FORM_NEAR},
@@ -428,20 +439,37 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
 {
     static const struct {
         const char *words, *device;
-    } cards[] = {{"rocm", "HIP"},      {"[hip]", "HIP"},
-                 {"hipmalloc", "HIP"}, {"hiperror", "HIP"},
-                 {"vulkan", "Vulkan"}, {"vkallocate", "Vulkan"},
-                 {"d3d12", "D3D12"},   {"directx", "D3D12"},
-                 {"opencl", "OpenCL"}, {"clcreate", "OpenCL"},
-                 {"sycl", "XPU"},      {"level_zero", "XPU"},
-                 {"mtl", "Metal"},     {".hip", "HIP"},
-                 {".cu", "CUDA"},      {"metal", ""},
-                 {"cuda", "CUDA"},     {"gpu", ""},
-                 {"hip", ""},          {"device", ""},
-                 {"vram", ""},         {CHINESE_VRAM, ""},
-                 {"videomemory", ""},  {"videoram", ""},
-                 {"videocard", ""},    {"graphicscard", ""},
-                 {"graphicsmem", ""},  {"graphicmem", ""}};
+    } cards[] = {{"rocm", "HIP"},
+                 {"[hip]", "HIP"},
+                 {"hipmalloc", "HIP"},
+                 {"hiperror", "HIP"},
+                 {"vulkan", "Vulkan"},
+                 {"vkallocate", "Vulkan"},
+                 {"d3d12", "D3D12"},
+                 {"directx", "D3D12"},
+                 {"opencl", "OpenCL"},
+                 {"clcreate", "OpenCL"},
+                 {"sycl", "XPU"},
+                 {"level_zero", "XPU"},
+                 {"mtl", "Metal"},
+                 {".hip", "HIP"},
+                 {".cu", "CUDA"},
+                 {"metal", ""},
+                 {"cuda", "CUDA"},
+                 {"gpu", ""},
+                 {"hip", ""},
+                 {"device", ""},
+                 {"vram", ""},
+                 {CHINESE_VRAM, ""},
+                 {"videomemory", ""},
+                 {"videoram", ""},
+                 {"videocard", ""},
+                 {"graphicscard", ""},
+                 {"graphicsmem", ""},
+                 {"graphicmem", ""},
+                 {"grafik", ""},
+                 {"tarjeta", ""},
+                 {"\xd0\xb2\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbe", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
@@ -470,7 +498,7 @@ static const char fails[] =
     "errorwhenalloc|errorwhilealloc|errorinalloc|erroralloc|"
     "overbudget|toolittle|shortage|notavailable|nothaveenough|depleted|n'thaveenough|noenough|"
     "notsufficient|isfull|overflow|exceed|islargerthan|notprovideenough|thanisavailable|"
-    "thanavailable|" CHINESE_USED_UP;
+    "thanavailable|" CHINESE_USED_UP OTHER_TOO_LITTLE;
 
 /* Words that say that memory of the host was used up, and that an "OOM" was an event. */
 static const char used_up[] =
