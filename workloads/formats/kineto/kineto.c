@@ -477,7 +477,7 @@ static enum ar_status read_kineto(struct format_reading *reading, struct ar_erro
     struct conversion c = {.reading = reading, .error = error};
     (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "kineto");
     enum ar_status status = kineto_rows_read(reading->input, &c.rows, &reading->info, error);
-    AR_THEN(status, ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input)));
+    AR_THEN(status, convert(&c));
     kineto_rows_close(&c.rows);
     ar_map_close(&c.streams);
     return status;

@@ -330,10 +330,10 @@ static enum ar_status no_requests(const struct reading *r, struct ar_error *erro
 {
     return ar_error_set(
         error, AR_FORMAT,
-        "%s: this debug log of RMM has no requests, which are written at level trace: a pool asked "
+        "this debug log of RMM has no requests, which are written at level trace: a pool asked "
         "its upstream for memory %" PRIu64 " times, for %s in all, and was refused %" PRIu64
         " times; record with rmm.set_logging_level(\"trace\"), or as CSV with RMM_LOG_FILE",
-        trace_input_path(r->rows.reading->input), r->growths, AR_SIZE(r->grown_bytes), r->refusals);
+        r->growths, AR_SIZE(r->grown_bytes), r->refusals);
 }
 
 /* Whether a line of the first bytes is one that RMM's debug log has. */
@@ -386,8 +386,7 @@ static enum ar_status read_rmm(struct format_reading *reading, struct ar_error *
                              : fields_lines(reading->input, take_line, &r, error));
     if (!status && !r.rows.count)
         status = is_debug ? no_requests(&r, error)
-                          : ar_error_set(error, AR_FORMAT, "%s: the log holds no rows",
-                                         trace_input_path(reading->input));
+                          : ar_error_set(error, AR_FORMAT, "the log holds no rows");
     say_guesses(&r, is_debug);
     AR_THEN(status, rows_convert(&r.rows, error));
     rows_close(&r.rows);

@@ -300,21 +300,18 @@ static enum ar_status read_memory(struct reading *r, struct ar_error *error)
         AR_TRY(sqlite_file_has(r->file, "StringIds", &nsys, error));
     if (!has)
         return ar_error_set(error, AR_FORMAT,
-                            "%s: the database has no table " MEMORY
+                            "the database has no table " MEMORY
                             ": profile with --cuda-memory-usage=true%s",
-                            trace_input_path(r->rows.reading->input),
                             nsys ? "" : "; and no table EVENTS, which a replay log of Umpire has");
     AR_TRY(sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error));
     if (missing & MEMORY_WANTED)
         return ar_error_set(
             error, AR_FORMAT,
-            "%s: " MEMORY " lacks one of the columns start, bytes, memoryOperationType and address",
-            trace_input_path(r->rows.reading->input));
+            MEMORY " lacks one of the columns start, bytes, memoryOperationType and address");
     r->has_kinds = !(missing & MEMORY_KIND);
     AR_TRY(sqlite_file_rows(r->file, MEMORY, memory_columns, take_memory, r, error));
     if (!r->rows.count)
-        return ar_error_set(error, AR_FORMAT, "%s: " MEMORY " has no rows of device memory",
-                            trace_input_path(r->rows.reading->input));
+        return ar_error_set(error, AR_FORMAT, MEMORY " has no rows of device memory");
     return choose_process(r, error);
 }
 

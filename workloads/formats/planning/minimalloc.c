@@ -265,8 +265,7 @@ static enum ar_status read_minimalloc(struct format_reading *reading, struct ar_
     struct reading r = {.reading = reading};
     enum ar_status status = fields_lines(reading->input, take_line, &r, error);
     if (!status && !r.count)
-        status = ar_error_set(error, AR_FORMAT, "%s: the file holds no buffers",
-                              trace_input_path(reading->input));
+        status = ar_error_set(error, AR_FORMAT, "the file holds no buffers");
     say_guesses(&r);
     AR_THEN(status, make_trace(&r, error));
     free(r.buffers);

@@ -294,7 +294,7 @@ static enum ar_status read_timeline(struct format_reading *reading, struct ar_er
     (void)snprintf(info->recorder, sizeof info->recorder, "torch.profiler");
     enum ar_status status = json_pull_open(reading->input, &c.pull, error);
     AR_THEN(status, read_rows(&c));
-    AR_THEN(status, ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input)));
+    AR_THEN(status, convert(&c));
     json_pull_close(c.pull);
     ar_map_close(&c.stacks);
     free(c.rows);

@@ -281,9 +281,8 @@ static enum ar_status enter_archive(struct trace_input *input, struct ar_error *
     if (name < length || name + more > sizeof rest || got < name + more || head[8] || head[9] ||
         memcmp(rest + name - length, member, length) != 0)
         return ar_error_set(error, AR_FORMAT,
-                            "%s: a zip archive whose first member is not the data.pkl that "
-                            "torch.save writes: unpack the snapshot first",
-                            trace_input_path(input));
+                            "a zip archive whose first member is not the data.pkl that "
+                            "torch.save writes: unpack the snapshot first");
     return AR_OK;
 }
 
@@ -309,8 +308,7 @@ static enum ar_status read_snapshot(struct format_reading *out, struct ar_error 
     reading->out = out;
     (void)snprintf(out->info.recorder, sizeof out->info.recorder, "torch");
     enum ar_status status = read_values(out->input, &reading->tree, error);
-    AR_THEN(status,
-            ar_error_prefix(error, convert(reading, error), "%s", trace_input_path(out->input)));
+    AR_THEN(status, convert(reading, error));
     for (size_t i = 0; i <= DEVICES_MOST; i++)
         snapshot_world_close(&reading->worlds[i]);
     snapshot_marks_close(&reading->marks);

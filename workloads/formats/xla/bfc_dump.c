@@ -256,7 +256,7 @@ static enum ar_status read_dump(struct format_reading *reading, struct ar_error 
     info->complete = false;
     (void)snprintf(info->recorder, sizeof info->recorder, "%s", jax ? "xla" : "tensorflow");
     enum ar_status status = bfc_log_read(reading->input, &c.log, error);
-    AR_THEN(status, ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input)));
+    AR_THEN(status, convert(&c));
     bfc_log_close(&c.log);
     return status;
 }

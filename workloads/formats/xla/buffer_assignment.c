@@ -340,8 +340,7 @@ static enum ar_status convert(struct reading *r, struct ar_error *error)
     uint64_t id = 0;
     AR_TRY(fields_log_lines(r->reading->input, take_line, r, error));
     if (!r->allocation_count)
-        return ar_error_set(error, AR_FORMAT, "%s: the buffer assignment has no allocations",
-                            trace_input_path(r->reading->input));
+        return ar_error_set(error, AR_FORMAT, "the buffer assignment has no allocations");
     AR_TRY(read_ranges(r, error));
     AR_TRY(format_start(r->reading, error));
     AR_FREED uint64_t *ids = calloc(r->allocation_count, sizeof *ids);

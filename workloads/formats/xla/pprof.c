@@ -165,8 +165,7 @@ static enum ar_status read_bytes(struct profile *p, struct ar_error *error)
 
 static enum ar_status damaged(const struct profile *p, const void *at, struct ar_error *error)
 {
-    return ar_error_set(error, AR_FORMAT, "%s: byte %zu: the profile is damaged or cut off",
-                        trace_input_path(p->reading->input),
+    return ar_error_set(error, AR_FORMAT, "byte %zu: the profile is damaged or cut off",
                         (size_t)((const unsigned char *)at - p->bytes));
 }
 
@@ -292,9 +291,9 @@ static enum ar_status find_values(struct profile *p, struct ar_error *error)
     if (p->allocations >= 0 && p->space >= 0)
         return AR_OK;
     return ar_error_set(error, AR_FORMAT,
-                        "%s: a pprof profile of \"%s\", and not JAX's device memory profile, which "
+                        "a pprof profile of \"%s\", and not JAX's device memory profile, which "
                         "has \"allocations\" and \"space\"; only that one is read",
-                        trace_input_path(p->reading->input), names);
+                        names);
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */
@@ -402,8 +401,7 @@ static enum ar_status append_blocks(struct profile *p, const struct sample *samp
     };
     p->other_devices += device == DEVICES_MOST ? count : 0;
     if (count > BLOCKS_MOST - p->blocks)
-        return ar_invalid(error, "%s: the profile has more than %" PRIu64 " buffers",
-                          trace_input_path(p->reading->input), BLOCKS_MOST);
+        return ar_invalid(error, "the profile has more than %" PRIu64 " buffers", BLOCKS_MOST);
     for (uint64_t i = 0; i < count; i++)
         AR_TRY(format_event(
             p->reading,
@@ -431,10 +429,9 @@ static enum ar_status append_sample(struct profile *p, struct part part, struct 
         return AR_OK;
     if (count > INT64_MAX || bytes >= TRACE_BYTES_LIMIT || bytes % count)
         return ar_invalid(error,
-                          "%s: byte %zu: a sample of %" PRIu64 " buffers with %" PRIu64
+                          "byte %zu: a sample of %" PRIu64 " buffers with %" PRIu64
                           " bytes, which are not of equal size",
-                          trace_input_path(p->reading->input), (size_t)(part.at - p->bytes), count,
-                          bytes);
+                          (size_t)(part.at - p->bytes), count, bytes);
     return append_blocks(p, sample, count, bytes / count, error);
 }
 
@@ -486,9 +483,7 @@ static enum ar_status convert(struct profile *p, struct ar_error *error)
         p->executables = p->executable_bytes = 0; /* they are counted again */
         AR_TRY(append_samples(p, error));
     }
-    return p->blocks ? AR_OK
-                     : ar_error_set(error, AR_FORMAT, "%s: the profile has no buffers",
-                                    trace_input_path(p->reading->input));
+    return p->blocks ? AR_OK : ar_error_set(error, AR_FORMAT, "the profile has no buffers");
 }
 
 static enum ar_status read_pprof(struct format_reading *reading, struct ar_error *error)
