@@ -103,11 +103,18 @@ struct emit_block eager_map(struct eager *self, uint64_t output_bytes, uint64_t 
     return eager_make(self, output_bytes, read_bytes, tag, (struct emit_kernel_op){.op = NULL});
 }
 
-struct emit_block eager_product(struct eager *self, enum eager_thread thread, uint64_t rows,
-                                uint64_t columns, uint64_t inner, bool bias, const char *tag)
+struct emit_block eager_layer(struct eager *self, uint64_t rows, uint64_t columns, uint64_t inner,
+                              const char *tag)
 {
-    return eager_multiply(self, thread, (struct eager_shape){rows, columns, inner}, bias, tag, NULL,
-                          NULL);
+    const struct eager_shape shape = {rows, columns, inner};
+    return eager_multiply(self, EAGER_FORWARD, shape, true, tag, NULL, NULL);
+}
+
+struct emit_block eager_gradient(struct eager *self, uint64_t rows, uint64_t columns,
+                                 uint64_t inner)
+{
+    const struct eager_shape shape = {rows, columns, inner};
+    return eager_multiply(self, EAGER_BACKWARD, shape, false, "gradient", NULL, NULL);
 }
 
 struct emit_block eager_multiply(struct eager *self, enum eager_thread thread,

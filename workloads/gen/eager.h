@@ -49,9 +49,12 @@ void eager_start(struct eager *self, struct emit *emit, enum numeric type);
 struct emit_block eager_map(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
                             const char *tag);
 
-/* The product of rows x inner with inner x columns; `bias`: added in the same kernel. */
-struct emit_block eager_product(struct eager *self, enum eager_thread thread, uint64_t rows,
-                                uint64_t columns, uint64_t inner, bool bias, const char *tag);
+/* The product of rows x inner with inner x columns: of a layer, whose bias is added in the same
+ * kernel, and of a gradient, in the backward pass and without a bias. */
+struct emit_block eager_layer(struct eager *self, uint64_t rows, uint64_t columns, uint64_t inner,
+                              const char *tag);
+struct emit_block eager_gradient(struct eager *self, uint64_t rows, uint64_t columns,
+                                 uint64_t inner);
 
 /* A kernel, with its kernel op if `kernel_ops` is set. Without inputs, all elements are set; with
  * inputs, they are combined one by one. */
@@ -67,7 +70,7 @@ struct emit_kernel_op eager_combine(const char *type, const struct emit_block *a
 struct emit_block eager_make(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
                              const char *tag, struct emit_kernel_op op);
 
-/* eager_product of two blocks. */
+/* A product of two blocks, or of blocks that no kernel op names (NULL). */
 struct eager_shape {
     uint64_t rows, columns, inner;
 };

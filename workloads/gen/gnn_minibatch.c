@@ -97,8 +97,7 @@ static void layer_forward(struct gnn *self, uint64_t layer)
                    eager_map(eager, 2 * inner * row, 2 * inner * row, "joined"));
     emit_free(emit, &sums);
     emit_list_push(emit, &self->saved,
-                   eager_product(eager, EAGER_FORWARD, inner, self->values.hidden,
-                                 2 * width(self, layer), true, "nodes"));
+                   eager_layer(eager, inner, self->values.hidden, 2 * width(self, layer), "nodes"));
     uint64_t output = inner * self->values.hidden * self->value;
     emit_list_push(emit, &self->saved, eager_map(eager, output, output, "nodes"));
 }
@@ -114,13 +113,11 @@ static void layer_backward(struct gnn *self, uint64_t layer, struct emit_block *
     emit_free(emit, flow);
     emit_list_free(emit, &self->saved, 2);
     parameter_accumulate(eager, &self->weights[layer],
-                         eager_product(eager, EAGER_BACKWARD, 2 * width(self, layer),
-                                       self->values.hidden, inner, false, "gradient"));
+                         eager_gradient(eager, 2 * width(self, layer), self->values.hidden, inner));
     emit_list_free(emit, &self->saved, 1);
     if (layer != 0) { /* features need no gradient */
         struct emit_block joined =
-            eager_product(eager, EAGER_BACKWARD, inner, 2 * width(self, layer), self->values.hidden,
-                          false, "gradient");
+            eager_gradient(eager, inner, 2 * width(self, layer), self->values.hidden);
         struct emit_block messages =
             eager_map(eager, self->edges[layer] * row, inner * row, "gradient");
         *flow = eager_map(eager, self->nodes[layer] * row, messages.bytes, "gradient");

@@ -54,8 +54,7 @@ static void cell_forward(struct rnn *self)
     uint64_t state = self->values.batch * hidden * self->value;
     struct eager *eager = &self->eager;
     emit_list_push(&self->emit, &self->saved,
-                   eager_product(eager, EAGER_FORWARD, self->values.batch, 4 * hidden, 2 * hidden,
-                                 true, "gates"));
+                   eager_layer(eager, self->values.batch, 4 * hidden, 2 * hidden, "gates"));
     emit_list_push(&self->emit, &self->saved, eager_map(eager, state, 4 * state, "cell"));
     emit_list_push(&self->emit, &self->saved, eager_map(eager, state, state, "cell"));
     emit_list_push(&self->emit, &self->saved, eager_map(eager, state, 2 * state, "hidden"));
@@ -70,13 +69,12 @@ static void cell_backward(struct rnn *self, struct parameter *cell, struct param
     struct eager *eager = &self->eager;
     struct emit_block gates = eager_map(eager, 4 * state, 7 * state, "gradient");
     emit_list_free(&self->emit, &self->saved, TENSORS_PER_CELL);
-    parameter_accumulate(eager, cell,
-                         eager_product(eager, EAGER_BACKWARD, 2 * values->hidden,
-                                       4 * values->hidden, values->batch, false, "gradient"));
+    parameter_accumulate(
+        eager, cell, eager_gradient(eager, 2 * values->hidden, 4 * values->hidden, values->batch));
     parameter_accumulate(eager, bias,
                          eager_sum_rows(eager, values->batch, 4 * values->hidden, NULL));
-    struct emit_block next = eager_product(eager, EAGER_BACKWARD, values->batch, 2 * values->hidden,
-                                           4 * values->hidden, false, "gradient");
+    struct emit_block next =
+        eager_gradient(eager, values->batch, 2 * values->hidden, 4 * values->hidden);
     emit_free(&self->emit, &gates);
     emit_free(&self->emit, flow);
     *flow = next;
@@ -92,18 +90,16 @@ static struct emit_block project(struct rnn *self)
     uint64_t joined_bytes = rows * values->hidden * self->value;
     uint64_t score_bytes = rows * values->vocabulary * self->value;
     struct emit_block joined = eager_map(eager, joined_bytes, joined_bytes, "outputs");
-    struct emit_block scores = eager_product(eager, EAGER_FORWARD, rows, values->vocabulary,
-                                             values->hidden, true, "scores");
+    struct emit_block scores =
+        eager_layer(eager, rows, values->vocabulary, values->hidden, "scores");
     struct emit_block chances = eager_map(eager, score_bytes, score_bytes, "scores");
     struct emit_block loss = eager_map(eager, self->value, rows * self->value, "loss");
     struct emit_block gradient = eager_map(eager, score_bytes, score_bytes, "gradient");
     emit_free(emit, &chances);
     emit_free(emit, &scores);
     parameter_accumulate(eager, &self->projection,
-                         eager_product(eager, EAGER_BACKWARD, values->hidden, values->vocabulary,
-                                       rows, false, "gradient"));
-    struct emit_block flow = eager_product(eager, EAGER_BACKWARD, rows, values->hidden,
-                                           values->vocabulary, false, "gradient");
+                         eager_gradient(eager, values->hidden, values->vocabulary, rows));
+    struct emit_block flow = eager_gradient(eager, rows, values->hidden, values->vocabulary);
     emit_free(emit, &gradient);
     emit_free(emit, &joined);
     emit_free(emit, &loss);

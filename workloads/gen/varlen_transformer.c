@@ -122,18 +122,15 @@ static void layer_forward(struct varlen *self)
     uint64_t sheet = sheet_of(self);
     uint64_t wide = rows * values->ffn * self->value;
     save(self, eager_map(eager, sheet, sheet, "norm"));
-    save(self, eager_product(eager, EAGER_FORWARD, rows, 3 * values->hidden, values->hidden, true,
-                             "qkv"));
+    save(self, eager_layer(eager, rows, 3 * values->hidden, values->hidden, "qkv"));
     attend(self);
-    struct emit_block branch = eager_product(eager, EAGER_FORWARD, rows, values->hidden,
-                                             values->hidden, true, "projection");
+    struct emit_block branch =
+        eager_layer(eager, rows, values->hidden, values->hidden, "projection");
     add_branch(self, &branch);
     save(self, eager_map(eager, sheet, sheet, "norm"));
-    save(self, eager_product(eager, EAGER_FORWARD, rows, values->ffn, values->hidden, true,
-                             "feed-forward"));
+    save(self, eager_layer(eager, rows, values->ffn, values->hidden, "feed-forward"));
     save(self, eager_map(eager, wide, wide, "feed-forward"));
-    branch =
-        eager_product(eager, EAGER_FORWARD, rows, values->hidden, values->ffn, true, "projection");
+    branch = eager_layer(eager, rows, values->hidden, values->ffn, "projection");
     add_branch(self, &branch);
 }
 
@@ -148,11 +145,8 @@ static void layer_backward(struct varlen *self, struct parameter *weights, struc
     for (unsigned i = 0; i < 4; i++) {
         struct parameter *weight = &weights[products[i]];
         uint64_t output = weight->elements / inputs[i];
-        struct emit_block input_gradient =
-            eager_product(eager, EAGER_BACKWARD, rows, inputs[i], output, false, "gradient");
-        parameter_accumulate(
-            eager, weight,
-            eager_product(eager, EAGER_BACKWARD, output, inputs[i], rows, false, "gradient"));
+        struct emit_block input_gradient = eager_gradient(eager, rows, inputs[i], output);
+        parameter_accumulate(eager, weight, eager_gradient(eager, output, inputs[i], rows));
         emit_free(&self->emit, flow);
         *flow = input_gradient;
     }
@@ -170,19 +164,18 @@ static struct emit_block head(struct varlen *self)
     struct eager *eager = &self->eager;
     uint64_t rows = rows_of(self);
     uint64_t score_bytes = rows * values->vocabulary * 4;
-    struct emit_block scores = eager_product(eager, EAGER_FORWARD, rows, values->vocabulary,
-                                             values->hidden, false, "vocabulary");
+    struct emit_block scores = eager_multiply(
+        eager, EAGER_FORWARD, (struct eager_shape){rows, values->vocabulary, values->hidden}, false,
+        "vocabulary", NULL, NULL);
     struct emit_block wide = eager_map(eager, score_bytes, scores.bytes, "vocabulary");
     struct emit_block chances = eager_map(eager, score_bytes, score_bytes, "vocabulary");
     emit_free(emit, &wide);
     struct emit_block gradient = eager_map(eager, scores.bytes, score_bytes, "gradient");
     emit_free(emit, &chances);
     emit_free(emit, &scores);
-    struct emit_block flow = eager_product(eager, EAGER_BACKWARD, rows, values->hidden,
-                                           values->vocabulary, false, "gradient");
+    struct emit_block flow = eager_gradient(eager, rows, values->hidden, values->vocabulary);
     parameter_accumulate(eager, &self->embedding,
-                         eager_product(eager, EAGER_BACKWARD, values->vocabulary, values->hidden,
-                                       rows, false, "gradient"));
+                         eager_gradient(eager, values->vocabulary, values->hidden, rows));
     emit_free(emit, &gradient);
     return flow;
 }
