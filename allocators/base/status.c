@@ -1,7 +1,6 @@
 #include "allocators/base/status.h"
 
 #include <limits.h>
-#include <stdarg.h>
 
 #include "allocators/base/utf8.h"
 

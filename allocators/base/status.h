@@ -5,6 +5,7 @@
 #define ALLOCATORS_BASE_STATUS_H
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -67,6 +68,15 @@ AR_API enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status sta
 /* Sets the error "no host memory for ..." and returns HOST_MEMORY. */
 #define ar_no_memory(error, ...)                                                                   \
     ar_error_set(error, AR_HOST_MEMORY, "no host memory for " __VA_ARGS__)
+
+/* In a function that ends in (.., format, ...): prints its arguments into `text`. */
+#define AR_PRINT(text, room, format)                                                               \
+    do {                                                                                           \
+        va_list ar_arguments;                                                                      \
+        va_start(ar_arguments, format);                                                            \
+        (void)vsnprintf(text, room, format, ar_arguments);                                         \
+        va_end(ar_arguments);                                                                      \
+    } while (0)
 
 AR_API const char *ar_status_name(enum ar_status status);    /* "NO_MEMORY" */
 AR_API const char *ar_status_meaning(enum ar_status status); /* "the policy cannot ..." */

@@ -16,7 +16,6 @@
  * A fault is returned as CORRUPT, with a sentence in ar_policy_problem. Overlaps are found by
  * address; the device, which knows the mappings, checks that no two addresses share a physical
  * page. The time of a call is proportional to the live blocks: this is for tests. */
-#include <stdarg.h>
 
 #include "allocators/base/array.h"
 #include "allocators/decorators/forward.h"
@@ -57,10 +56,7 @@ static enum ar_status corrupt(struct checked *self, const char *format, ...)
 static enum ar_status corrupt(struct checked *self, const char *format, ...)
 {
     char text[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    AR_PRINT(text, sizeof text, format);
     self->broken = true;
     return ar_error_set(&self->error, AR_CORRUPT, "call %" PRIu64 ": %s", self->calls, text);
 }

@@ -7,7 +7,6 @@
  * 3. A driver error other than a lack of memory ends the device (see errors below). */
 #include "bench/cuda/cuda_device.h"
 
-#include <stdarg.h>
 #include <unistd.h>
 
 #include "bench/cuda/state.h"
@@ -287,10 +286,7 @@ enum ar_status cuda_misuse(struct cuda_device *self, const char *format, ...)
 {
     if (self->base.failed)
         return AR_INVALID;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(self->problem, sizeof self->problem, format, arguments);
-    va_end(arguments);
+    AR_PRINT(self->problem, sizeof self->problem, format);
     return AR_INVALID;
 }
 

@@ -1,7 +1,5 @@
 #include "bench/micro/grid.h"
 
-#include <stdarg.h>
-
 #include "allocators/base/array.h"
 #include "allocators/registry.h"
 #include "sim/replay/timing.h"
@@ -37,11 +35,8 @@ size_t grid_column(struct grid *grid, const char *name)
 
 const char *grid_name(struct grid *grid, size_t row, size_t column, const char *format, ...)
 {
-    va_list arguments;
     char *name = grid->cell[row][column].name;
-    va_start(arguments, format);
-    vsnprintf(name, GRID_NAME, format, arguments);
-    va_end(arguments);
+    AR_PRINT(name, GRID_NAME, format);
     return name;
 }
 

@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <stdarg.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/utf8.h"

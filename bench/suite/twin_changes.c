@@ -8,7 +8,6 @@
  * 5. Order: an action that releases memory one step earlier, one that takes it one step later, past
  *    a step of other parts. */
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "allocators/base/array.h"
@@ -38,10 +37,7 @@ __attribute__((format(printf, 2, 3))) static struct twin_change *add(struct find
                                                                      const char *format, ...)
 {
     struct twin_change change = {.failed = AR_OK};
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(change.text, sizeof change.text, format, arguments);
-    va_end(arguments);
+    AR_PRINT(change.text, sizeof change.text, format);
     if (scenario_copy(self->text, &change.edited, self->error))
         return NULL;
     if (AR_ARRAY_ADD(self->out->at, self->out->count, self->out->room, change))

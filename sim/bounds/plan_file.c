@@ -9,7 +9,6 @@
 #include "sim/bounds/bounds.h"
 
 #include <errno.h>
-#include <stdarg.h>
 
 #include "allocators/base/array.h"
 #include "workloads/io/fields.h"

@@ -1,4 +1,3 @@
-#include <stdarg.h>
 
 #include "allocators/base/size.h"
 #include "sim/device_memory/device_memory.h"
@@ -458,10 +457,7 @@ bool sim_ledger_others(struct sim_ledger *self, uint64_t bytes)
 __attribute__((format(printf, 2, 3))) static enum ar_status misuse(const struct device_memory *self,
                                                                    const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(self->problem, self->problem_bytes, format, arguments);
-    va_end(arguments);
+    AR_PRINT(self->problem, self->problem_bytes, format);
     return AR_INVALID;
 }
 

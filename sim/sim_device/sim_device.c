@@ -2,7 +2,6 @@
  * other files have the parts; README.md here says what the device models. */
 #include "sim/device.h"
 
-#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "allocators/base/size.h"
@@ -48,10 +47,7 @@ static struct sim_device *sim_of(struct ar_device *device)
 
 enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(self->problem, sizeof self->problem, format, arguments);
-    va_end(arguments);
+    AR_PRINT(self->problem, sizeof self->problem, format);
     return AR_INVALID;
 }
 

@@ -3,7 +3,6 @@
 #include "sim/tenants/process.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 
 #include "allocators/options.h"
 
@@ -48,21 +47,14 @@ void process_warn(struct process_reading *self, const char *format, ...)
     struct process *process = self->process;
     if (process->warning_count == PROCESS_WARNINGS)
         return;
-    va_list list;
-    va_start(list, format);
-    vsnprintf(process->warnings[process->warning_count++], sizeof process->warnings[0], format,
-              list);
-    va_end(list);
+    AR_PRINT(process->warnings[process->warning_count++], sizeof process->warnings[0], format);
 }
 
 enum ar_status process_raise(struct process_reading *self, const struct process_line *line,
                              enum process_exception exception, const char *format, ...)
 {
     char text[512];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
+    AR_PRINT(text, sizeof text, format);
     self->process->exception = exception;
     self->process->line = line ? line->line : 0;
     return ar_error_set(self->error, AR_NEGATIVE, "%s: %s", process_exception_name(exception),

@@ -1,8 +1,6 @@
 /* What parts can do (part.h), and the list of their kinds (parts.def). */
 #include "sim/twin/part.h"
 
-#include <stdarg.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"
@@ -435,10 +433,7 @@ void twin_say(struct twin_part *self, const char *format, ...)
 {
     struct twin_run *run = self->process->run;
     char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    AR_PRINT(text, sizeof text, format);
     const struct twin_line line = {run->phase, self->index, self->rank, twin_text(run, text)};
     if (!line.text)
         return;
@@ -461,10 +456,7 @@ enum ar_status twin_refuse(struct twin_part *self AR_UNUSED, struct ar_error *er
                            const char *format, ...)
 {
     char text[900];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    AR_PRINT(text, sizeof text, format);
     return ar_error_set(error, AR_NEGATIVE, "%s", text);
 }
 

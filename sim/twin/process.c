@@ -1,6 +1,5 @@
 /* One rank of a process: its device with what the others hold, its policy between watch and
  * regions, its feed and replay. */
-#include <stdarg.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
@@ -10,10 +9,7 @@
 enum ar_status twin_run_error(struct twin_run *run, enum ar_status status, const char *format, ...)
 {
     char text[900];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    AR_PRINT(text, sizeof text, format);
     if (run->status == AR_OK) {
         run->status = ar_error_set(run->error, status, "%s", text);
         run->over = true;

@@ -2,8 +2,6 @@
  * are no traces; and writing one in the form of another program. */
 #include "workloads/formats/formats.h"
 
-#include <stdarg.h>
-
 #include "workloads/io/fields.h"
 #include "workloads/trace/forms.h"
 #include "workloads/trace/filter.h"
@@ -325,10 +323,7 @@ enum ar_status format_note(struct format_reading *reading, struct ar_error *erro
                            const char *format, ...)
 {
     char text[192];
-    va_list list;
-    va_start(list, format);
-    (void)vsnprintf(text, sizeof text, format, list);
-    va_end(list);
+    AR_PRINT(text, sizeof text, format);
     return format_event(reading, (struct trace_event){.kind = TRACE_NOTE}, NULL, text, error);
 }
 

@@ -2,17 +2,12 @@
  * recorded allocator reserved follow from the notes of segments and pages. */
 #include "workloads/formats/import_report.h"
 
-#include <stdarg.h>
-
 #include "allocators/base/array.h"
 
 void import_guess(struct import_report *report, const char *format, ...)
 {
     char text[sizeof report->guesses[0]];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
+    AR_PRINT(text, sizeof text, format);
     for (unsigned i = 0; i < report->guess_count; i++)
         if (!strcmp(report->guesses[i], text))
             return;

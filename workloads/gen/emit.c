@@ -4,8 +4,6 @@
  * events and is not hashed again, unless the program is adaptive. */
 #include "workloads/gen/emit.h"
 
-#include <stdarg.h>
-
 #include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 
@@ -43,10 +41,7 @@ struct emit_state {
 void emit_fail(struct emit *self, enum ar_status status, const char *format, ...)
 {
     char text[sizeof self->state->problem.text];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    AR_PRINT(text, sizeof text, format);
     if (self->state->failed == AR_OK)
         self->state->failed = ar_error_set(&self->state->problem, status, "%s", text);
 }

@@ -13,8 +13,6 @@
  * The parser accepts more than the standard: control bytes in strings and a byte-order mark. */
 #include "workloads/io/json_pull.h"
 
-#include <stdarg.h>
-
 #include "allocators/base/utf8.h"
 #include "workloads/io/fields.h"
 
@@ -66,10 +64,7 @@ enum ar_status json_pull_refuse(struct json_pull *pull, struct ar_error *error, 
                                 ...)
 {
     char text[512];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
+    AR_PRINT(text, sizeof text, format);
     return ar_error_set(
         error, AR_FORMAT, "%s:%llu: byte %llu: %s", trace_input_path(pull->input),
         (unsigned long long)json_pull_line(pull),

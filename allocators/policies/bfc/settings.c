@@ -10,7 +10,6 @@
  *    capability up to 6, 7, 8 and above; all of it if no more is free.
  * Source: tensorflow, gpu_device.cc (SingleVirtualDeviceMemoryLimit, MinSystemMemory); openxla/xla,
  * gpu_helpers.cc; jax-ml/jax, xla_client.py. */
-#include <stdarg.h>
 
 #include "allocators/policies/bfc/bfc.h"
 

@@ -19,7 +19,6 @@
  * leaves out 6, and before 2.13 also 1 and 8: `captures_underway` is not empty then. The memory of
  * a private pool is not released while the pool lives: see torch_end_pool and torch_release_pool.
  * settings.c has what other releases do otherwise. */
-#include <stdarg.h>
 
 #include "allocators/policies/torch/torch.h"
 

@@ -3,8 +3,6 @@
  * the text is appended in PyTorch's own syntax, so that one text holds all of it. */
 #include "workloads/formats/torch/snapshot_tree.h"
 
-#include <stdarg.h>
-
 #include "allocators/base/size.h"
 #include "workloads/io/fields.h"
 
