@@ -25,8 +25,9 @@ struct async {
     struct ar_policy base;
     struct ar_backing *backing;
     struct ar_host *host;
-    struct ar_range_pool blocks; /* `extra`: the stream; `next`: 1 if the free is requested */
-    uint32_t by_address;
+    /* `extra`: the stream; `next`: 1 if the free is requested; a node without bytes is no block.
+     * They are in no tree: only a walk needs their order. */
+    struct ar_range_pool blocks;
     struct deferred deferred;
     bool keeps_all, retry;
     uint32_t streams;     /* above all streams seen so far */
@@ -102,7 +103,6 @@ static enum ar_status async_alloc(struct ar_policy *base, const struct ar_policy
     block->address = address;
     block->bytes = request->bytes;
     block->extra = request->stream;
-    ar_range_tree_insert(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
     ar_policy_grant(base, out, address, request->bytes, index);
     return AR_OK;
 }
@@ -111,13 +111,13 @@ static enum ar_status async_alloc(struct ar_policy *base, const struct ar_policy
 static void complete(void *argument, uint32_t index)
 {
     struct async *self = argument;
-    const struct ar_range_node *block = &self->blocks.nodes[index];
+    struct ar_range_node *block = &self->blocks.nodes[index];
     enum ar_status status =
         self->backing->ops->pool_free(self->backing, block->address, (uint32_t)block->extra);
     if (status != AR_OK)
         self->fault = status;
     self->base.totals.pending_bytes -= block->bytes;
-    ar_range_tree_remove(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
+    block->bytes = 0;
     ar_range_pool_give(&self->blocks, index);
     read_totals(self);
 }
@@ -188,9 +188,13 @@ static void async_stats(const struct ar_policy *base, struct ar_policy_stats *ou
 /* Only the blocks, each as a segment of its own. What lies between them is not known. */
 static void async_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
-    const struct async *self = (const struct async *)base;
-    for (uint32_t at = 0; (at = ar_range_tree_next(&self->blocks, self->by_address, at)) != 0;) {
-        const struct ar_range_node *block = &self->blocks.nodes[at];
+    struct ar_range_pool blocks = ((const struct async *)base)->blocks;
+    uint32_t by_address = 0;
+    for (uint32_t index = 1; index < blocks.made; index++)
+        if (blocks.nodes[index].bytes)
+            ar_range_tree_insert(&blocks, &by_address, AR_RANGE_BY_ADDRESS, index);
+    for (uint32_t at = 0; (at = ar_range_tree_next(&blocks, by_address, at)) != 0;) {
+        const struct ar_range_node *block = &blocks.nodes[at];
         const struct ar_policy_range range = {
             .address = block->address,
             .bytes = block->bytes,
@@ -207,9 +211,11 @@ static void async_walk(const struct ar_policy *base, ar_policy_visit *visit, voi
 static enum ar_status async_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct async *self = (const struct async *)base;
-    uint64_t count, used_bytes, reserved_bytes;
-    if (!ar_range_tree_check(&self->blocks, self->by_address, AR_RANGE_BY_ADDRESS, &count))
-        return ar_policy_broken(base, "the tree of blocks is broken", count, error);
+    uint64_t bytes = 0, used_bytes, reserved_bytes;
+    for (uint32_t index = 1; index < self->blocks.made; index++)
+        bytes += self->blocks.nodes[index].bytes;
+    if (bytes != base->totals.granted_bytes + base->totals.pending_bytes)
+        return ar_policy_broken(base, "the blocks do not add up", bytes, error);
     self->backing->ops->pool_memory(self->backing, &used_bytes, &reserved_bytes);
     if (used_bytes > reserved_bytes)
         return ar_error_set(error, AR_CORRUPT,
@@ -236,11 +242,11 @@ static void async_destroy(struct ar_policy *base)
 {
     struct async *self = (struct async *)base;
     wait_for_streams(self);
-    while (self->by_address) {
-        uint32_t index = self->by_address;
+    for (uint32_t index = 1; index < self->blocks.made; index++) {
         const struct ar_range_node *block = &self->blocks.nodes[index];
-        (void)self->backing->ops->pool_free(self->backing, block->address, (uint32_t)block->extra);
-        ar_range_tree_remove(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
+        if (block->bytes)
+            (void)self->backing->ops->pool_free(self->backing, block->address,
+                                                (uint32_t)block->extra);
     }
     wait_for_streams(self); /* a trim keeps memory whose free is not done */
     (void)self->backing->ops->pool_trim(self->backing, 0);

@@ -1,6 +1,6 @@
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "allocators/base/most_tree.h"
-#include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "sim/sim_device/state.h"
@@ -60,25 +60,19 @@ struct point {
 
 /* What is known of a range that is not used. Indexed by piece of the row; record 0 is none. */
 struct piece {
-    uint32_t node; /* in the tree of its list; its `address` is the order in which ranges came */
+    uint32_t entry;     /* in its list */
     struct point freed; /* while it is pending, its last free, with the number in the stream */
     uint64_t sequence;
     uint32_t older, newer; /* in the order of the frees in one list; of all free ranges */
 };
 
 struct pool_list {
-    uint32_t root; /* by size, then by order */
+    struct ar_span_index index; /* of entries: by size, then by order */
     uint32_t oldest, newest;
     uint32_t stream;
     bool has_event;    /* one was recorded on the stream since its last free */
     bool waits;        /* nothing has followed its last wait */
     struct point wait; /* after that */
-};
-
-struct pool_block {
-    struct range range;
-    uint64_t requested_bytes;
-    uint32_t piece;
 };
 
 struct sim_pool {
@@ -90,7 +84,8 @@ struct sim_pool {
     uint32_t last; /* the end of the row */
     struct piece *pieces;
     size_t piece_room;
-    struct ar_range_pool nodes;
+    /* What is in a list: the order in which it came as the address, the piece as the owner. */
+    struct ar_spans entries;
     uint64_t order; /* ranges that ever came to a list */
     struct pool_list *lists;
     size_t list_room;
@@ -98,7 +93,7 @@ struct sim_pool {
     uint32_t *stream_lists; /* by stream; 0: none yet */
     size_t stream_room;
     struct ar_most_tree largest; /* by list: its largest pending range; empty: few lists */
-    struct ranges blocks;
+    struct ar_map blocks;        /* from address to piece */
     struct pool_page *pages;
     size_t page_room;
     uint64_t needed_pages, held_pages;
@@ -129,7 +124,7 @@ static bool lists_reach(struct sim_pool *self, uint32_t count)
         return false;
     for (uint32_t list = LIST_STREAMS; is_new && list < self->list_count; list++)
         ar_most_tree_set(&self->largest, list,
-                         ar_range_tree_most(&self->nodes, self->lists[list].root));
+                         ar_span_index_largest(&self->lists[list].index, self->entries.at));
     return true;
 }
 
@@ -151,7 +146,7 @@ static bool reserve(struct sim_pool *self)
 {
     return ar_spans_reserve(&self->row, &self->host, 2) &&
            AR_ARRAY_REACH(self->pieces, self->piece_room, self->row.count - 1) &&
-           ar_range_pool_reserve(&self->nodes, 2);
+           ar_spans_reserve(&self->entries, &self->host, 2);
 }
 
 /* Updates a list after a change. */
@@ -159,19 +154,17 @@ static inline void list_changed(struct sim_pool *self, uint32_t list)
 {
     if (self->largest.room && list >= LIST_STREAMS)
         ar_most_tree_set(&self->largest, list,
-                         ar_range_tree_most(&self->nodes, self->lists[list].root));
+                         ar_span_index_largest(&self->lists[list].index, self->entries.at));
 }
 
 /* A range comes to a list, as the last of those of its size. */
 static void list_put(struct sim_pool *self, uint32_t piece, uint32_t list)
 {
     struct ar_span *span = piece_at(self, piece);
-    uint32_t node = ar_range_pool_take(&self->nodes);
-    self->nodes.nodes[node].address = ++self->order;
-    self->nodes.nodes[node].bytes = span->bytes;
-    self->nodes.nodes[node].extra = piece;
-    ar_range_tree_insert(&self->nodes, &self->lists[list].root, AR_RANGE_BY_SIZE, node);
-    self->pieces[piece].node = node;
+    uint32_t entry = ar_spans_new(&self->entries, ++self->order, span->bytes);
+    self->entries.at[entry].owner = piece;
+    ar_span_index_insert(&self->lists[list].index, self->entries.at, entry);
+    self->pieces[piece].entry = entry;
     span->used = 0;
     span->owner = list;
     list_changed(self, list);
@@ -180,9 +173,9 @@ static void list_put(struct sim_pool *self, uint32_t piece, uint32_t list)
 static void list_remove(struct sim_pool *self, uint32_t piece)
 {
     struct ar_span *span = piece_at(self, piece);
-    uint32_t node = self->pieces[piece].node;
-    ar_range_tree_remove(&self->nodes, &self->lists[span->owner].root, AR_RANGE_BY_SIZE, node);
-    ar_range_pool_give(&self->nodes, node);
+    uint32_t entry = self->pieces[piece].entry;
+    ar_span_index_remove(&self->lists[span->owner].index, self->entries.at, entry);
+    ar_spans_drop(&self->entries, entry);
     span->used = 1;
     list_changed(self, span->owner);
 }
@@ -191,17 +184,34 @@ static void list_remove(struct sim_pool *self, uint32_t piece)
 static void list_move(struct sim_pool *self, uint32_t piece, uint32_t list)
 {
     struct ar_span *span = piece_at(self, piece);
-    uint32_t node = self->pieces[piece].node;
-    ar_range_tree_remove(&self->nodes, &self->lists[span->owner].root, AR_RANGE_BY_SIZE, node);
-    ar_range_tree_insert(&self->nodes, &self->lists[list].root, AR_RANGE_BY_SIZE, node);
+    uint32_t entry = self->pieces[piece].entry;
+    ar_span_index_remove(&self->lists[span->owner].index, self->entries.at, entry);
+    ar_span_index_insert(&self->lists[list].index, self->entries.at, entry);
     span->owner = list;
 }
 
-/* The best fit in a list, at or after the order `from`; NO_PIECE: none. */
-static uint32_t list_best(const struct sim_pool *self, uint32_t list, uint64_t bytes, uint64_t from)
+/* The best fit in a list; NO_PIECE: none. */
+static uint32_t list_best(struct sim_pool *self, uint32_t list, uint64_t bytes)
 {
-    uint32_t node = ar_range_tree_best(&self->nodes, self->lists[list].root, bytes, from);
-    return node ? (uint32_t)self->nodes.nodes[node].extra : NO_PIECE;
+    struct ar_span_place place;
+    return ar_span_index_best(&self->lists[list].index, self->entries.at, bytes, &place)
+               ? self->entries.at[*place.link].owner
+               : NO_PIECE;
+}
+
+static uint64_t order_of(const struct sim_pool *self, uint32_t piece)
+{
+    return self->entries.at[self->pieces[piece].entry].address;
+}
+
+/* The next larger range in its list, or the next that came of its size. */
+static uint32_t list_next(struct sim_pool *self, uint32_t list, uint32_t piece)
+{
+    struct ar_span_place place;
+    return ar_span_index_find(&self->lists[list].index, self->entries.at,
+                              piece_at(self, piece)->bytes, order_of(self, piece) + 1, &place)
+               ? self->entries.at[*place.link].owner
+               : NO_PIECE;
 }
 
 /* ---- order in time -------------------------------------------------------------------------- */
@@ -245,9 +255,9 @@ static void queue_replace(struct sim_pool *self, uint32_t piece, uint32_t rest, 
 {
     struct pool_list *queue = queue_of(self, list);
     struct piece *kept = &self->pieces[rest];
-    uint32_t node = kept->node;
+    uint32_t entry = kept->entry;
     *kept = self->pieces[piece];
-    kept->node = node;
+    kept->entry = entry;
     if (kept->older)
         self->pieces[kept->older].newer = rest;
     else
@@ -431,7 +441,6 @@ static enum ar_status row_open(struct sim_pool *self)
         device, self->row_address, self->row_address + self->row_bytes, self->row_bytes, false);
     AR_TRY_HOST(segment);
     segment->pool = true;
-    ar_range_pool_open(&self->nodes, &self->host);
     AR_TRY_HOST(lists_reach(self, LIST_STREAMS) && reserve(self));
     self->list_count = LIST_STREAMS;
     self->last = ar_spans_new(&self->row, self->row_address, self->row_bytes);
@@ -462,14 +471,9 @@ void sim_pool_close(struct sim_pool *self)
 {
     if (!self)
         return;
-    while (self->blocks.root) {
-        struct range *block = self->blocks.root;
-        ranges_remove(&self->blocks, block);
-        free(block);
-    }
+    ar_map_close(&self->blocks);
     ar_spans_close(&self->row, &self->host);
-    if (self->nodes.host)
-        ar_range_pool_close(&self->nodes);
+    ar_spans_close(&self->entries, &self->host);
     free(self->pieces);
     free(self->lists);
     free(self->stream_lists);
@@ -646,7 +650,7 @@ static uint32_t cut_pending(struct sim_pool *self, uint32_t piece, uint64_t byte
 
 static uint32_t take_own(struct sim_pool *self, uint64_t bytes, uint32_t list)
 {
-    uint32_t piece = list_best(self, list, bytes, 0);
+    uint32_t piece = list_best(self, list, bytes);
     return piece ? cut_pending(self, piece, bytes) : NO_PIECE;
 }
 
@@ -668,11 +672,10 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t own,
     uint32_t stream = self->lists[own].stream;
     for (uint32_t list = LIST_STREAMS; (list = next_pending(self, list, own, bytes)) != NO_LIST;
          list++) {
-        uint32_t piece = list_best(self, list, bytes, 0);
+        uint32_t piece = list_best(self, list, bytes);
         look_at_wait(self, &self->lists[list]);
         while (piece && !may_use(self, piece, stream, which))
-            piece = list_best(self, list, piece_at(self, piece)->bytes,
-                              self->nodes.nodes[self->pieces[piece].node].address + 1);
+            piece = list_next(self, list, piece);
         if (!piece)
             continue;
         if (which == OTHERS_ALL)
@@ -695,7 +698,7 @@ static void cut_free(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint
 
 static uint32_t take_backed(struct sim_pool *self, uint64_t bytes)
 {
-    uint32_t piece = list_best(self, LIST_BACKED, bytes, 0);
+    uint32_t piece = list_best(self, LIST_BACKED, bytes);
     if (!piece)
         return NO_PIECE;
     free_remove(self, piece);
@@ -704,20 +707,17 @@ static uint32_t take_backed(struct sim_pool *self, uint64_t bytes)
 }
 
 /* The best fit of all free ranges, whether pages are there or not. */
-static uint32_t best_free(const struct sim_pool *self, uint64_t bytes)
+static uint32_t best_free(struct sim_pool *self, uint64_t bytes)
 {
-    uint32_t backed = list_best(self, LIST_BACKED, bytes, 0);
-    uint32_t bare = list_best(self, LIST_BARE, bytes, 0);
+    uint32_t backed = list_best(self, LIST_BACKED, bytes);
+    uint32_t bare = list_best(self, LIST_BARE, bytes);
     if (!backed || !bare)
         return backed ? backed : bare;
     uint64_t of_backed = piece_at(self, backed)->bytes;
     uint64_t of_bare = piece_at(self, bare)->bytes;
     if (of_backed != of_bare)
         return of_backed < of_bare ? backed : bare;
-    const struct ar_range_node *nodes = self->nodes.nodes;
-    return nodes[self->pieces[backed].node].address < nodes[self->pieces[bare].node].address
-               ? backed
-               : bare;
+    return order_of(self, backed) < order_of(self, bare) ? backed : bare;
 }
 
 /* The number of pages that a block needs and nothing else needs now, and those of them that are not
@@ -827,23 +827,17 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     struct sim_pool *self = device->pool;
     if (bytes == 0)
         return sim_misuse(device, "a stream-ordered allocation of no bytes");
-    struct pool_block *block = calloc(1, sizeof *block);
     uint32_t own = list_of(self, stream);
-    if (!block || !own || !reserve(self)) {
-        free(block);
-        return AR_HOST_MEMORY;
-    }
+    AR_TRY_HOST(own && reserve(self) && ar_map_reserve(&self->blocks) == AR_OK);
     struct met met = {0};
     uint64_t rounded =
         bytes < self->row_bytes ? ar_size_round_up(bytes, UNIT_BYTES) : self->row_bytes;
     uint64_t ns = sim_cost_now(device, SIM_COST_pool_alloc, bytes);
     uint32_t piece = take(self, rounded, own, &met, &status);
-    if (!piece) {
-        free(block);
+    if (!piece)
         return status == AR_REFUSED
                    ? sim_refuse(device, AR_DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc)
                    : status;
-    }
     if (met.others_pend)
         ns += sim_cost_now(device, SIM_COST_pool_pending, bytes);
     if (met.got_bytes)
@@ -854,11 +848,8 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     sim_await_work(device, SIM_COST_pool_alloc);
     sim_call(device, AR_DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc, bytes, ns);
     *address = piece_at(self, piece)->address;
-    block->range.start = *address;
-    block->range.end = *address + rounded;
-    block->requested_bytes = bytes;
-    block->piece = piece;
-    ranges_insert(&self->blocks, &block->range);
+    piece_at(self, piece)->requested_bytes = bytes;
+    *ar_map_add(&self->blocks, *address) = piece;
     self->used_bytes += bytes;
     return AR_OK;
 }
@@ -901,21 +892,20 @@ enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint3
 {
     struct sim_device *device = sim_of_backing(backing);
     struct sim_pool *self = device->pool;
-    struct pool_block *block =
-        self ? (struct pool_block *)ranges_find(&self->blocks, address) : NULL;
-    if (!block || block->range.start != address)
+    uint64_t piece;
+    if (!self || !ar_map_get(&self->blocks, address, &piece))
         return sim_misuse(device,
                           "a stream-ordered free of %" PRIu64 ", where no block of the pool "
                           "starts: it was freed before, or never allocated",
                           address);
     uint32_t list = list_of(self, stream);
     AR_TRY_HOST(list && reserve(self));
-    self->used_bytes -= block->requested_bytes;
-    sim_charge(device, AR_DEVICE_CALL_pool_free, SIM_COST_pool_free, SIM_COST_pool_free,
-               block->requested_bytes, block->requested_bytes);
-    ranges_remove(&self->blocks, &block->range);
-    put_pending(self, block->piece, list);
-    free(block);
+    uint64_t bytes = piece_at(self, (uint32_t)piece)->requested_bytes;
+    self->used_bytes -= bytes;
+    sim_charge(device, AR_DEVICE_CALL_pool_free, SIM_COST_pool_free, SIM_COST_pool_free, bytes,
+               bytes);
+    (void)ar_map_remove(&self->blocks, address);
+    put_pending(self, (uint32_t)piece, list);
     return AR_OK;
 }
 
