@@ -8,6 +8,7 @@
 #include "bench/report/output_file.h"
 #include "bench/report/pages.h"
 #include "bench/suite/plan.h"
+#include "sim/advise/advise.h"
 #include "sim/experiment/session.h"
 #include "workloads/workload.h"
 
@@ -258,37 +259,6 @@ static enum ar_status find_device(const struct arguments *self, struct trace_sou
     AR_TRY(session_device_as(out, device, card->profile, card->capacity_bytes, error));
     if (strcmp(source->info.format, "generator") != 0)
         session_device_as_driver(out);
-    return AR_OK;
-}
-
-/* A recording has a probe where a request failed and the program went on: the trace with requests
- * in place of these. NULL: there are none. */
-static enum ar_status caught_as_requests(struct trace_source *source, struct trace_source **out,
-                                         struct ar_error *error)
-{
-    struct trace_cursor cursor = {.source = source};
-    struct trace_event probe = {.kind = TRACE_NOTE};
-    bool any = false;
-    enum ar_status status = trace_rewind(source, error);
-    struct trace_memory *memory = trace_memory_create(&source->info);
-    AR_TRY_MEMORY(memory, error, "a trace");
-    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;) {
-        const struct trace_event now = *event;
-        if (probe.kind == TRACE_PROBE && now.kind == TRACE_NOTE &&
-            strncmp(trace_text_of(source, now.value), "oom", 3) == 0) {
-            probe.kind = TRACE_ALLOC;
-            any = true;
-        }
-        if (probe.kind != TRACE_NOTE)
-            status = trace_memory_take(memory, source, &probe, error);
-        probe = now.kind == TRACE_PROBE ? now : (struct trace_event){.kind = TRACE_NOTE};
-        if (now.kind != TRACE_PROBE)
-            AR_THEN(status, trace_memory_take(memory, source, &now, error));
-    }
-    AR_TRY(trace_memory_finish(memory, status, out, error));
-    if (!any)
-        trace_close(*out);
-    *out = any ? *out : NULL;
     return AR_OK;
 }
 

@@ -586,16 +586,6 @@ static enum ar_status add_to(int file, const char *path, const char *line, size_
     return status;
 }
 
-/* The page shows its first letters, and a waiver names it. */
-static bool is_name(const char *commit)
-{
-    size_t length = strlen(commit);
-    for (const char *at = commit; *at; at++)
-        if (*at <= ' ' || *at > '~')
-            return false;
-    return length <= COMMIT_LONGEST;
-}
-
 static enum ar_status check(const struct result_set *results, struct history_stamp *stamp,
                             struct ar_error *error)
 {
@@ -609,7 +599,10 @@ static enum ar_status check(const struct result_set *results, struct history_sta
         stamp->commit = results->commit ? results->commit : "unknown";
     if (strcmp(stamp->commit, "unknown") == 0 || !*stamp->commit)
         return ar_invalid(error, "the results name no commit; add --commit NAME");
-    if (!is_name(stamp->commit))
+    size_t letters = 0;
+    while (isgraph((unsigned char)stamp->commit[letters]))
+        letters++;
+    if (stamp->commit[letters] || letters > COMMIT_LONGEST)
         return ar_invalid(error,
                           "the commit \"%.40s\" is no name; write at most %d letters, digits and "
                           "signs without spaces: --commit NAME",

@@ -353,22 +353,16 @@ static enum ar_status write_latex(const struct suite_work *self, FILE *stream,
 /* What figures leave out, on standard error and in the summary. */
 static void tell_figures(const struct plan *plan, FILE *summary)
 {
-    static const char devices[] = "Figures: of %zu devices they show the first, %s. For time by "
-                                  "capacity use a suite with [slowdown] (`at = 1.05 1.5 2`).";
-    static const char ways[] = "Figures: of the two tables of %s they show that with frees %s.";
-    const char *first = plan->devices.items[0];
-    if (plan->devices.count > 1) {
-        sentence_say(stderr, devices, plan->devices.count, first);
-        say(summary, devices, plan->devices.count, first);
-    }
-    for (size_t i = 0; i < plan->workload_count; i++) {
-        const struct plan_workload *workload = &plan->workloads[i];
-        const char *name = workload->info.name;
-        if (workload->frees_count < 2)
-            continue;
-        first = replay_frees_name(workload->frees[0]);
-        sentence_say(stderr, ways, name, first);
-        say(summary, ways, name, first);
+    static const char text[] =
+        "Figures: of several tables of a workload (devices, frees) they show "
+        "the first. For time by capacity use a suite with [slowdown] (`at = "
+        "1.05 1.5 2`).";
+    bool several = plan->devices.count > 1;
+    for (size_t i = 0; i < plan->workload_count; i++)
+        several |= plan->workloads[i].frees_count > 1;
+    if (several) {
+        sentence_say(stderr, "%s", text);
+        say(summary, "%s", text);
     }
 }
 

@@ -63,6 +63,11 @@ enum ar_status pressure_find(struct trace_source *source, const char *text, uint
                              struct fidelity_result *compared, struct pressure *out,
                              struct ar_error *error);
 
+/* A recording has a probe where a request failed and the program went on: the trace with requests
+ * in place of these, for the caller to close. NULL: there are none. */
+enum ar_status caught_as_requests(struct trace_source *trace, struct trace_source **out,
+                                  struct ar_error *error);
+
 /* Tries (autotuning): before the first product or convolution of a kind, a library requests the
  * workspace of one algorithm after another, measures the algorithm, and frees the workspace. If
  * such a request fails, the library continues without that algorithm. If all of them were served,

@@ -370,9 +370,9 @@ static enum ar_status find(struct trace_source *trace, struct finding *self, str
     return status;
 }
 
-/* Writes the trace with the tries as probes. */
+/* Writes the trace with other events of one kind. */
 static enum ar_status copy(struct trace_source *trace, const struct found *found,
-                           struct trace_source **out, struct ar_error *error)
+                           enum trace_kind kind, struct trace_source **out, struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = trace};
     const struct trace_event *read;
@@ -383,7 +383,7 @@ static enum ar_status copy(struct trace_source *trace, const struct found *found
     while ((read = trace_read(&cursor, &status, error)) != NULL) {
         struct trace_event event = *read;
         if (next < found->count && found->at[next] == cursor.next - 1) {
-            event.kind = TRACE_PROBE;
+            event.kind = (uint8_t)kind;
             next++;
         }
         status = trace_memory_take(memory, trace, &event, error);
@@ -398,7 +398,7 @@ enum ar_status tries_find(struct trace_source *trace, struct tries *out, struct 
     enum ar_status status = find(trace, &finding, error);
     out->count = finding.found.count;
     if (!status && out->count)
-        status = copy(trace, &finding.found, &out->trace, error);
+        status = copy(trace, &finding.found, TRACE_PROBE, &out->trace, error);
     free(finding.found.at);
     return status;
 }
@@ -407,4 +407,26 @@ void tries_close(struct tries *self)
 {
     trace_close(self->trace);
     *self = (struct tries){0};
+}
+
+enum ar_status caught_as_requests(struct trace_source *trace, struct trace_source **out,
+                                  struct ar_error *error)
+{
+    struct trace_cursor cursor = {.source = trace};
+    struct found found = {0};
+    uint64_t probe = UINT64_MAX;
+    enum ar_status status = trace_rewind(trace, error);
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;) {
+        bool note = event->kind == TRACE_NOTE;
+        if (note && probe < UINT64_MAX && is_failure(trace_text_of(trace, event->value)))
+            status = keep_try(&found, probe, error);
+        else if (note)
+            continue;
+        probe = event->kind == TRACE_PROBE ? cursor.next - 1 : UINT64_MAX;
+    }
+    *out = NULL;
+    if (!status && found.count)
+        status = copy(trace, &found, TRACE_ALLOC, out, error);
+    free(found.at);
+    return status;
 }
