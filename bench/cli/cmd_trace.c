@@ -187,9 +187,9 @@ void traced_folder_remove(const char *folder)
 
 static void report(const char *path, const struct trace_info *info)
 {
-    sentence_say(stderr, "wrote %s: %" PRIu64 " allocations, live peak %s, %" PRIu64 " step%s%s",
-                 path, info->allocs, AR_SIZE(info->peak_live_bytes), info->steps,
-                 info->steps == 1 ? "" : "s",
+    sentence_say(stderr, "wrote %s: %" PRIu64 " allocation%s, live peak %s, %" PRIu64 " step%s%s",
+                 path, info->allocs, info->allocs == 1 ? "" : "s", AR_SIZE(info->peak_live_bytes),
+                 info->steps, info->steps == 1 ? "" : "s",
                  info->complete ? "" : "; the program ended early, so the rest is missing");
 }
 

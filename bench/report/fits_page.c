@@ -112,10 +112,11 @@ static void print_head(FILE *stream, const struct fits_page *page)
     else if (info->steps)
         snprintf(step, sizeof step, ", in step %" PRIu64 " of %" PRIu64, page->advice->peak.step,
                  info->steps);
-    say(stream, "%s%s, %s for %s, %s: %" PRIu64 " requests.", info->name, value,
+    say(stream, "%s%s, %s for %s, %s: %" PRIu64 " request%s.", info->name, value,
         page->notes->traced ? "traced" : "recorded",
         info->card[0] ? info->card : "a card that is not known",
-        info->recorder[0] ? info->recorder : "allocator not known", info->allocs);
+        info->recorder[0] ? info->recorder : "allocator not known", info->allocs,
+        info->allocs == 1 ? "" : "s");
     print_verdict(stream, page);
     if (!info->complete)
         say(stream, "The program ended early: this is about the part before that.");
