@@ -208,7 +208,8 @@ static enum ar_status run_recorded(const struct arguments *self, const char *fol
         {SPOOL_FOLDER_VARIABLE, folder},
         {SPOOL_KERNELS_VARIABLE, self->kernels ? "1" : "0"},
         {NULL, NULL}};
-    const struct program started = {.command = self->command, .variables = variables};
+    const struct program started = {
+        .command = self->command, .variables = variables, .survives = true};
     return program_run(&started, end, error);
 }
 

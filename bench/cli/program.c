@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@ static void execute(const struct program *program, int told)
     bool failed = false;
     for (size_t i = 0; i < AR_COUNT(signals); i++)
         signal(signals[i], SIG_DFL);
+    if (!program->survives)
+        failed = prctl(PR_SET_PDEATHSIG, SIGTERM) != 0;
     for (const struct program_variable *at = program->variables; at->name; at++)
         failed |= setenv(at->name, at->value, 1) != 0;
     if (program->output == PROGRAM_TO_ERROR)

@@ -14,6 +14,7 @@ struct program {
     char **command;                           /* ends with NULL */
     const struct program_variable *variables; /* ends with a NULL name */
     enum program_output output;
+    bool survives; /* it goes on if this process is killed; otherwise it ends too */
 };
 
 struct program_end {

@@ -49,6 +49,14 @@ check an_incomplete_trace said '4 steps; the program ended early, so the rest is
 MODE=killed run trace -o "$trace" -- python3 "$program"
 check a_signal_is_named said 'python3 was ended by signal 9 \(Killed\); its trace is written'
 check a_signal_is_in_the_status [ "$status" = 137 ]
+# killed itself, it takes the program along
+# shellcheck disable=SC2016 # for the shell that it starts
+{ "$ALLOCRIG" trace -o "$trace" -- sh -c 'echo $$ >"$0"; exec sleep 1000000' "$TEST_TMP/pid" & } >/dev/null 2>&1
+until [ -s "$TEST_TMP/pid" ]; do sleep 0.01; done
+{ kill -s KILL $! && wait $!; } 2>/dev/null
+runs() { grep -qs 'State:.[^Z]' "/proc/$(<"$TEST_TMP/pid")/status"; }
+while runs; do sleep 0.01; done
+check the_program_ends_with_it eval '! runs'
 rm -f "$trace"
 MODE=invalid run trace -o "$trace" -- python3 "$program"
 check an_invalid_trace said 'the trace is kept in .*: the tracer wrote a trace that is not valid: .*:[0-9]+: '
