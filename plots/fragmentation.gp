@@ -12,6 +12,7 @@ M = key_policies(SHOWN, 0)
 UNFINISHED = system(sprintf("awk -F, 'NR > 1 && $6 == \"\" { printf \"%%s|%%s \", $1, $2 }' '%s'", IN))
 if (UNFINISHED ne '') { crosses = key_add('did not finish', '#444444', 2, 1, 0) }
 load 'plots/spread.gp'
+if (SPREAD > 0 && UNFINISHED ne '') { KEY_NAME[crosses] = 'at least one run did not finish' }
 array WORDS[4] = ['internal', 'external', 'unusable', 'overhead']
 array NAMES[4] = ['internal: mean of 1 - live / granted', 'external: mean of 1 - largest servable / free', 'unusable free index at the median request, mean', 'overhead: peak physical / peak live']
 # The policies are next to each other at the workload's position, so that equal values are all visible.
