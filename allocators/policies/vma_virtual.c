@@ -100,11 +100,6 @@ static const struct ar_option vma_options[] = {
     {0},
 };
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- free blocks ----------------------------------------------------------------------------- */
 
 static inline size_t class_of(uint64_t bytes)
@@ -417,7 +412,7 @@ static __attribute__((noinline)) enum ar_status
 alloc_any(struct vma *self, const struct ar_policy_request *request, struct ar_policy_block *out)
 {
     struct wanted wanted = {.bytes = request->bytes,
-                            .alignment = larger(request->alignment, self->alignment)};
+                            .alignment = ar_most(request->alignment, self->alignment)};
     AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 3, UINT32_MAX));
     enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request->bytes);
     uint32_t block = status == AR_OK ? find_and_place(self, request, &wanted) : 0;
@@ -543,7 +538,7 @@ static uint64_t largest_request(const struct vma *self)
         if (space_behind_first(self, &space))
             bytes = aligned_part(self, space.start, space.end);
         if (space_in_ring(self, &space))
-            bytes = larger(bytes, aligned_part(self, space.start, space.end));
+            bytes = ar_most(bytes, aligned_part(self, space.start, space.end));
         return bytes;
     }
     const struct ar_part *last = &AR_PART(at, null_block(self));
@@ -551,7 +546,7 @@ static uint64_t largest_request(const struct vma *self)
         bytes = aligned_part(self, last->address, ar_part_end(last));
     if (ar_parts_highest(&self->blocks, bytes ? class_of(bytes) : 0, &class)) {
         const struct ar_part *head = &AR_PART(at, self->blocks.heads[class]);
-        bytes = larger(bytes, aligned_part(self, head->address, ar_part_end(head)));
+        bytes = ar_most(bytes, aligned_part(self, head->address, ar_part_end(head)));
     }
     return bytes;
 }

@@ -71,7 +71,7 @@ bar() {
     growth/exact | greedy/exact) echo 450 ;;
     torch/none) echo 350 ;;
     rmm-pool/none) echo 250 ;;
-    tlsf/none | offset/none | vma-virtual/none) echo 145 ;;
+    tlsf/none | offset/none | vma-virtual/none) echo 125 ;;
     cupy/none | slab/none | buddy/none) echo 220 ;;
     vmm/none) echo 400 ;;
     ggml/none) echo 450 ;;

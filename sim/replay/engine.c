@@ -214,52 +214,61 @@ static __attribute__((noinline, cold)) enum ar_status plain_end(struct replay *r
     }
 }
 
-/* An event without a shortcut, or whose shortcut did not end well. */
-static __attribute__((noinline)) enum ar_status slow_event(struct replay *run,
-                                                           const struct trace_event *event,
-                                                           enum shortcut what,
-                                                           struct ar_error *error)
+/* An event without a shortcut, or whose shortcut did not end well. False: the run stops, after it
+ * or, with another status than OK, in it. */
+static __attribute__((noinline)) bool slow_event(struct replay *run,
+                                                 const struct trace_event *event,
+                                                 enum shortcut what, enum ar_status *status,
+                                                 struct ar_error *error)
 {
-    enum ar_status status =
+    *status =
         what == NOT_PLAIN ? replay_event(run, event, error) : plain_end(run, event, what, error);
     pauses_begin(&run->pauses, run->device);
-    return status;
+    return *status == AR_OK && !run->stop;
 }
 
-/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. */
+AR_INLINE bool step(struct replay *run, const struct trace_event *event,
+                    const enum measured measured, enum ar_status *status, struct ar_error *error)
+{
+    uint64_t head = head_of(event);
+    enum shortcut what = NOT_PLAIN;
+    if (head == PLAIN_ALLOC)
+        what = plain_alloc(run, event, measured);
+    else if (head == PLAIN_FREE)
+        what = plain_free(run, event, measured, SLOT_UNUSED);
+    else if (head == PLAIN_TIME)
+        what = plain_time(run, event, measured);
+    else if ((uint8_t)head == TRACE_KERNEL)
+        what = plain_kernel(run, event);
+    else if (head == PLAIN_NOTE)
+        what = DONE;
+    else if (head == PLAIN_COMPLETED)
+        what = plain_completed(run, event);
+    else if (head == PLAIN_REQUESTED && run->plain_splits)
+        what = plain_free(run, event, measured, SLOT_FREE_REQUESTED);
+    return LIKELY(what == DONE) || slow_event(run, event, what, status, error);
+}
+
+/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. Two
+ * events come between two tests for the end. */
 AR_INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
                               const enum measured measured, struct ar_error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
     enum ar_status status = AR_OK;
-    for (; event != end; event++) {
-        uint64_t head = head_of(event);
-        enum shortcut what = NOT_PLAIN;
-        if (head == PLAIN_ALLOC)
-            what = plain_alloc(run, event, measured);
-        else if (head == PLAIN_FREE)
-            what = plain_free(run, event, measured, SLOT_UNUSED);
-        else if (head == PLAIN_TIME)
-            what = plain_time(run, event, measured);
-        else if ((uint8_t)head == TRACE_KERNEL)
-            what = plain_kernel(run, event);
-        else if (head == PLAIN_NOTE)
-            what = DONE;
-        else if (head == PLAIN_COMPLETED)
-            what = plain_completed(run, event);
-        else if (head == PLAIN_REQUESTED && run->plain_splits)
-            what = plain_free(run, event, measured, SLOT_FREE_REQUESTED);
-        if (LIKELY(what == DONE))
-            continue;
-        status = slow_event(run, event, what, error);
-        if (status != AR_OK)
-            break;
-        if (run->stop) {
-            event++;
-            break;
+    if (count % 2 == 0 || slow_event(run, event, NOT_PLAIN, &status, error)) {
+        event += count % 2;
+        while (event != end) {
+            if (UNLIKELY(!step(run, event, measured, &status, error)))
+                break;
+            if (UNLIKELY(!step(run, event + 1, measured, &status, error))) {
+                event++;
+                break;
+            }
+            event += 2;
         }
     }
-    *done = (size_t)(event - run->span);
+    *done = (size_t)(event - run->span) + (event != end && status == AR_OK);
     return status;
 }
 

@@ -38,6 +38,8 @@ struct replay_use {
 };
 
 struct replay {
+    struct ar_policy_request plain; /* of the shortcuts: all but `bytes` is 0. First: its address
+                                       is in the register of the run */
     /* The loop uses these at each event. */
     struct ar_policy *policy;
     struct replay_slot *slots;
@@ -49,7 +51,6 @@ struct replay {
     enum ar_status (*policy_free)(struct ar_policy *, const struct ar_policy_block *, uint32_t);
     void (*kernel)(struct ar_device *, uint32_t, uint64_t);
     const uint64_t *clock_ns;       /* of the device, if it is virtual */
-    struct ar_policy_request plain; /* of the shortcuts: all but `bytes` is 0 */
     uint64_t allocs, frees;
     uint64_t time_ns; /* recorded */
     struct exact exact;
