@@ -444,8 +444,7 @@ AR_INLINE enum ar_status serve(struct vma *self, const struct ar_policy_request 
     struct ar_parts *blocks = &self->blocks;
     uint64_t bytes = request->bytes;
     unsigned found;
-    if (!blocks->spare || request->alignment > self->alignment ||
-        !ar_parts_find(blocks, class_above(bytes), &found))
+    if (!blocks->spare || request->alignment || !ar_parts_find(blocks, class_above(bytes), &found))
         return alloc_any(self, request, out);
     size_t class = ar_part_number(found), block = ar_part_number(blocks->heads[class]);
     struct ar_part *part = &AR_PART(blocks->at, block);
