@@ -61,6 +61,8 @@ static __attribute__((noinline)) void lists_cover(struct gmlake *self)
 
 static enum ar_status reserve_list(struct gmlake *self, uint32_t list)
 {
+    if (heap_is_ready(&self->heap, 2, list))
+        return AR_OK;
     uint32_t before = self->heap.list_room;
     enum ar_status status = heap_reserve(&self->heap, 2, list);
     if (__builtin_expect(self->heap.list_room != before, 0) && self->heap.list_room > FEW_LISTS)

@@ -147,7 +147,7 @@ static inline void gmlake_list_changed(struct gmlake *self, uint32_t list)
 /* pieces.c */
 void gmlake_memory_open(struct gmlake_memory *self, const struct ar_policy_context *context);
 void gmlake_memory_close(struct gmlake_memory *self);
-bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count);
+bool gmlake_reserve_more(struct gmlake *self, uint32_t count);
 void gmlake_split(struct gmlake *self, uint32_t piece, uint64_t bytes);
 void gmlake_give(struct gmlake *self, uint32_t piece);
 void gmlake_use_pages(struct gmlake *self, uint32_t piece);
@@ -156,12 +156,36 @@ enum ar_status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, u
 enum ar_status gmlake_release_cached(struct gmlake *self);
 void gmlake_wait(struct gmlake *self);
 
+/* Makes sure that `count` pieces can be made. */
+static inline bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count)
+{
+    const struct ar_spans *spans = &self->heap.spans;
+    bool there = spans->spare_count >= count && self->piece_room >= spans->count;
+    return __builtin_expect(there, 1) || gmlake_reserve_more(self, count);
+}
+
 /* views.c: view 0 means none. */
 enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
 enum ar_status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
 void gmlake_view_freed(struct gmlake *self, uint32_t view);
 void gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_bytes);
-void gmlake_page_used(struct gmlake *self, struct gmlake_page *page);
-void gmlake_page_freed(struct gmlake *self, struct gmlake_page *page);
+void gmlake_view_page_used(struct gmlake *self, const struct gmlake_page *page);
+void gmlake_view_page_freed(struct gmlake *self, const struct gmlake_page *page);
 void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page);
+
+/* Most pages are in no view. */
+static inline void gmlake_page_used(struct gmlake *self, struct gmlake_page *page)
+{
+    page->used = true;
+    if (__builtin_expect(page->refs != 0, 0))
+        gmlake_view_page_used(self, page);
+}
+
+static inline void gmlake_page_freed(struct gmlake *self, struct gmlake_page *page)
+{
+    page->used = false;
+    if (__builtin_expect(page->refs != 0, 0))
+        gmlake_view_page_freed(self, page);
+}
+
 void gmlake_views_close(struct gmlake *self);

@@ -118,7 +118,7 @@ void gmlake_wait(struct gmlake *self)
     ar_backing_wait_streams(self->memory.below, self->stream_room);
 }
 
-bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count)
+bool gmlake_reserve_more(struct gmlake *self, uint32_t count)
 {
     if (self->heap.spans.spare_count < count &&
         !ar_spans_reserve(&self->heap.spans, self->heap.host, count))

@@ -55,9 +55,8 @@ static void become(struct gmlake *self, uint32_t index, enum gmlake_state state)
     view->state = (uint8_t)state;
 }
 
-void gmlake_page_used(struct gmlake *self, struct gmlake_page *page)
+void gmlake_view_page_used(struct gmlake *self, const struct gmlake_page *page)
 {
-    page->used = true;
     for (uint32_t ref = page->refs; ref; ref = self->refs[ref].next) {
         uint32_t index = self->refs[ref].view;
         self->slots[index].view->free_pages--;
@@ -66,9 +65,8 @@ void gmlake_page_used(struct gmlake *self, struct gmlake_page *page)
     }
 }
 
-void gmlake_page_freed(struct gmlake *self, struct gmlake_page *page)
+void gmlake_view_page_freed(struct gmlake *self, const struct gmlake_page *page)
 {
-    page->used = false;
     for (uint32_t ref = page->refs; ref; ref = self->refs[ref].next) {
         uint32_t index = self->refs[ref].view;
         struct gmlake_view *view = self->slots[index].view;
