@@ -44,7 +44,7 @@ struct ar_parts {
     uint32_t spare;   /* the first spare record; 0: none */
     uint64_t splits, merges;
     uint64_t bits[AR_CLASS_WORDS]; /* bit b of word w: class 64 w + b has a part */
-    uint32_t words;                /* that have bits */
+    uint32_t words;                /* no class above these has a part */
     uint32_t made;                 /* parts that were not cut from another */
 };
 
@@ -125,8 +125,9 @@ AR_INLINE void ar_parts_flip(struct ar_parts *self, size_t class_index)
     self->bits[class_index / 64] ^= UINT64_C(1) << class_index % 64;
 }
 
-/* A part that is in no list becomes the first of one. */
-AR_INLINE void ar_parts_push(struct ar_parts *self, size_t part, size_t class_index)
+/* A part that is in no list becomes the first of one. `rises`: its class may be above `words`. */
+AR_INLINE void ar_parts_put(struct ar_parts *self, size_t part, size_t class_index,
+                            const bool rises)
 {
     struct ar_part *at = self->at;
     class_index = ar_part_number(class_index);
@@ -134,10 +135,18 @@ AR_INLINE void ar_parts_push(struct ar_parts *self, size_t part, size_t class_in
     self->heads[class_index] = (uint32_t)part;
     AR_PART(at, part).class_index = (uint32_t)class_index;
     AR_PART(at, part).right = (uint32_t)head;
-    if (head)
+    if (head) {
         AR_PART(at, head).left = (uint32_t)part;
-    else
-        ar_parts_flip(self, class_index);
+        return;
+    }
+    ar_parts_flip(self, class_index);
+    if (rises && __builtin_expect(class_index / 64 >= self->words, 0))
+        self->words = (uint32_t)(class_index / 64 + 1);
+}
+
+AR_INLINE void ar_parts_push(struct ar_parts *self, size_t part, size_t class_index)
+{
+    ar_parts_put(self, part, class_index, false);
 }
 
 /* The first part of a class leaves it. */
@@ -163,11 +172,16 @@ AR_INLINE void ar_parts_remove(struct ar_parts *self, size_t part, size_t class_
     AR_PART(at, right).left = (uint32_t)left; /* also in record 0 */
 }
 
-/* The first class from `class_index` on that has a part. False: none. */
-AR_INLINE bool ar_parts_find(const struct ar_parts *self, size_t class_index, unsigned *found)
+/* No class from `class_index` on has a part: searches need not look there any more. */
+static inline void ar_parts_none_from(struct ar_parts *self, size_t class_index)
 {
-    if (class_index >= AR_CLASSES)
-        return false;
+    AR_LOWER(self->words, (uint32_t)(class_index / 64 + 1));
+}
+
+/* The first class from `class_index` on that has a part. False: none. The class must be below
+ * AR_CLASSES. */
+AR_INLINE bool ar_parts_search(const struct ar_parts *self, size_t class_index, unsigned *found)
+{
     size_t word = class_index / 64;
     uint64_t bits = self->bits[word] >> class_index % 64;
     if (bits) {
@@ -180,6 +194,12 @@ AR_INLINE bool ar_parts_find(const struct ar_parts *self, size_t class_index, un
     } while (!self->bits[word]);
     *found = (unsigned)word * 64 + (unsigned)__builtin_ctzll(self->bits[word]);
     return true;
+}
+
+/* The same for any class. */
+AR_INLINE bool ar_parts_find(const struct ar_parts *self, size_t class_index, unsigned *found)
+{
+    return class_index / 64 < self->words && ar_parts_search(self, class_index, found);
 }
 
 /* The highest class that has a part. False: there is none, or it is in a word below that of

@@ -128,7 +128,7 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct offset *self,
     enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request.bytes);
     if (status == AR_OK && ar_parts_count(&self->blocks) < self->most_blocks) {
         AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 1, self->most_blocks));
-        if (ar_parts_find(&self->blocks, bin_above(self, request.bytes), &bin))
+        if (ar_parts_search(&self->blocks, bin_above(self, request.bytes), &bin))
             return self->base.ops->alloc(&self->base, &request, out);
     }
     self->failures += status == AR_OK || status == AR_NO_MEMORY;
@@ -150,7 +150,7 @@ AR_INLINE enum ar_status serve(struct offset *self, struct ar_policy_block *out,
     struct ar_parts *blocks = &self->blocks;
     uint64_t bytes = out->requested_bytes;
     unsigned found;
-    if (!blocks->spare || !ar_parts_find(blocks, bin_above(self, bytes), &found))
+    if (!blocks->spare || !ar_parts_search(blocks, bin_above(self, bytes), &found))
         return alloc_rare(self, out);
     if (!plain && self->round_up)
         bytes = bin_bottom(bin_above(self, bytes)) << self->unit_log2;

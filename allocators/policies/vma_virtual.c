@@ -102,17 +102,21 @@ static const struct ar_option vma_options[] = {
 
 /* ---- free blocks ----------------------------------------------------------------------------- */
 
+/* The exponent and five more bits of a size as a double are the class of a size above the small
+ * ones. A size of more than 53 bits may be rounded up, to a class that has no block either. */
+AR_INLINE size_t large_class(uint64_t bytes)
+{
+    double size = (double)(int64_t)bytes;
+    uint64_t bits;
+    memcpy(&bits, &size, sizeof bits);
+    return (bits >> (52 - SECOND_LOG2)) - ((1023u + 7u) << SECOND_LOG2);
+}
+
 static inline size_t class_of(uint64_t bytes)
 {
     if (__builtin_expect(bytes <= SMALL_BYTES, 0))
         return ar_part_number(bytes - 1) >> SMALL_STEP_LOG2;
-    unsigned log = 63u ^ (unsigned)__builtin_clzll(bytes);
-    return ((size_t)log << SECOND_LOG2) + (bytes >> (log - SECOND_LOG2)) - (8u << SECOND_LOG2);
-}
-
-static inline uint32_t null_block(const struct vma *self)
-{
-    return self->blocks.heads[NULL_CLASS];
+    return large_class(bytes);
 }
 
 /* The next class above. */
@@ -120,17 +124,21 @@ static inline size_t class_above(uint64_t bytes)
 {
     if (__builtin_expect(bytes <= SMALL_BYTES, 0))
         return ar_part_number((bytes - 1) >> SMALL_STEP_LOG2) + 1;
-    unsigned log = 63u ^ (unsigned)__builtin_clzll(bytes);
-    return ((size_t)log << SECOND_LOG2) + (bytes >> (log - SECOND_LOG2)) - (8u << SECOND_LOG2) + 1;
+    return large_class(bytes) + 1;
+}
+
+static inline uint32_t null_block(const struct vma *self)
+{
+    return self->blocks.heads[NULL_CLASS];
 }
 
 /* A block that is in no list becomes free. */
 AR_INLINE void put(struct vma *self, size_t block, uint64_t bytes, const bool plain)
 {
-    size_t class = NULL_CLASS;
     if (__builtin_expect(AR_PART(self->blocks.at, block).next != 0, 1))
-        class = class_of(bytes);
-    ar_parts_push(&self->blocks, block, class);
+        ar_parts_put(&self->blocks, block, class_of(bytes), true);
+    else
+        ar_parts_push(&self->blocks, block, NULL_CLASS);
     if (!plain)
         ar_policy_free_added(&self->base, bytes);
 }
@@ -220,7 +228,7 @@ static uint32_t by_offset(const struct vma *self, struct wanted *wanted)
     return block;
 }
 
-static uint32_t find_fit(const struct vma *self, struct wanted *wanted)
+static uint32_t find_fit(struct vma *self, struct wanted *wanted)
 {
     if (self->strategy == MIN_OFFSET)
         return by_offset(self, wanted);
@@ -228,6 +236,8 @@ static uint32_t find_fit(const struct vma *self, struct wanted *wanted)
     unsigned next = 0;
     bool has_next = ar_parts_find(&self->blocks, own + 1, &next);
     uint32_t block = 0;
+    if (!has_next)
+        ar_parts_none_from(&self->blocks, own + 1);
     if (self->strategy == MIN_MEMORY) {
         block = from_class(self, own, wanted);
         if (!block)
@@ -435,6 +445,27 @@ AR_INLINE enum ar_status free_rest(struct vma *self, size_t block, uint64_t byte
     return AR_OK;
 }
 
+/* What is tried next if no class above has a block: the null block. It becomes smaller. */
+static __attribute__((noinline)) enum ar_status
+serve_last(struct vma *self, const struct ar_policy_request *request, struct ar_policy_block *out)
+{
+    uint64_t bytes = request->bytes;
+    size_t block = null_block(self);
+    struct ar_part *part = &AR_PART(self->blocks.at, block);
+    ar_parts_none_from(&self->blocks, class_above(bytes));
+    if (!block || part->address & self->below_alignment || part->bytes <= bytes)
+        return alloc_any(self, request, out);
+    uint64_t rest_bytes = part->bytes - bytes;
+    ar_policy_grant(&self->base, out, part->address, bytes, block);
+    self->base.totals.releasable_bytes = 0;
+    ar_parts_pop(&self->blocks, block, NULL_CLASS);
+    part->class_index = AR_PART_USED;
+    part->requested_bytes = bytes;
+    ar_parts_push(&self->blocks, ar_parts_cut(&self->blocks, block, bytes, rest_bytes, 0),
+                  NULL_CLASS);
+    return AR_OK;
+}
+
 /* What is served most often is served here: from the start of the first block of the next class,
  * which is larger and not the null block. `plain` is without a watch of free blocks; its path has
  * no cases, so few registers are saved. */
@@ -444,8 +475,10 @@ AR_INLINE enum ar_status serve(struct vma *self, const struct ar_policy_request 
     struct ar_parts *blocks = &self->blocks;
     uint64_t bytes = request->bytes;
     unsigned found;
-    if (!blocks->spare || request->alignment || !ar_parts_find(blocks, class_above(bytes), &found))
+    if (!blocks->spare || request->alignment)
         return alloc_any(self, request, out);
+    if (!ar_parts_find(blocks, class_above(bytes), &found))
+        return plain ? serve_last(self, request, out) : alloc_any(self, request, out);
     size_t class = ar_part_number(found), block = ar_part_number(blocks->heads[class]);
     struct ar_part *part = &AR_PART(blocks->at, block);
     if (part->address & self->below_alignment)

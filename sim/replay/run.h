@@ -50,7 +50,7 @@ struct replay {
                                    struct ar_policy_block *);
     enum ar_status (*policy_free)(struct ar_policy *, const struct ar_policy_block *, uint32_t);
     void (*kernel)(struct ar_device *, uint32_t, uint64_t);
-    const uint64_t *clock_ns;       /* of the device, if it is virtual */
+    const uint64_t *clock_ns; /* of the device, if it is virtual */
     uint64_t allocs, frees;
     uint64_t time_ns; /* recorded */
     struct exact exact;
