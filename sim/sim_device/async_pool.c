@@ -1,10 +1,3 @@
-#include "allocators/base/array.h"
-#include "allocators/base/map.h"
-#include "allocators/base/most_tree.h"
-#include "allocators/base/size.h"
-#include "allocators/base/span.h"
-#include "sim/sim_device/state.h"
-
 /* A model of the driver's stream-ordered pool. The driver does not document how its pool works;
  * these rules are inferred from recordings of addresses and reserved bytes (ASYNC.md). The names of
  * the ways of reuse are those of its documentation.
@@ -36,394 +29,7 @@
  *    reserved, those of the range that has been free longest first. A trim does the same with its
  *    own bound; it finds nothing out. */
 
-#define POOL_PAGE_BYTES (32 * AR_MIB)
-#define UNIT_BYTES      UINT64_C(512)
-#define ROW_MOST        (UINT64_C(1) << 44)
-#define NO_PIECE        0u
-#define NO_LIST         AR_MOST_TREE_NONE
-#define FEW_LISTS       64u /* up to this number, lists are searched one by one */
-
-/* Free ranges all of whose pages are there, and the others; then a list for each stream. */
-enum { LIST_BACKED, LIST_BARE, LIST_STREAMS };
-
-struct pool_page {
-    uint32_t needed_bytes; /* used or pending */
-    bool held;             /* there is memory behind it */
-};
-
-/* A point in the work of a stream. */
-struct point {
-    struct ar_backing_ticket ticket;
-    uint64_t time_ns;
-    uint64_t kernels; /* that the stream had been given */
-};
-
-/* What is known of a range that is not used. Indexed by piece of the row; record 0 is none. */
-struct piece {
-    uint32_t entry;     /* in its list */
-    struct point freed; /* while it is pending, its last free, with the number in the stream */
-    uint64_t sequence;
-    uint32_t older, newer; /* in the order of the frees in one list; of all free ranges */
-};
-
-struct pool_list {
-    struct ar_span_index index; /* of entries: by size, then by order */
-    uint32_t oldest, newest;
-    uint32_t stream;
-    bool has_event;    /* one was recorded on the stream since its last free */
-    bool waits;        /* nothing has followed its last wait */
-    struct point wait; /* after that */
-};
-
-struct sim_pool {
-    struct sim_device *device;
-    struct ar_backing_pool settings;
-    struct ar_host host;
-    uint64_t row_address, row_bytes;
-    struct ar_spans row;
-    uint32_t last; /* the end of the row */
-    struct piece *pieces;
-    size_t piece_room;
-    /* What is in a list: the order in which it came as the address, the piece as the owner. */
-    struct ar_spans entries;
-    uint64_t order; /* ranges that ever came to a list */
-    struct pool_list *lists;
-    size_t list_room;
-    uint32_t list_count;
-    uint32_t *stream_lists; /* by stream; 0: none yet */
-    size_t stream_room;
-    struct ar_most_tree largest; /* by list: its largest pending range; empty: few lists */
-    struct ar_map blocks;        /* from address to piece */
-    struct pool_page *pages;
-    size_t page_room;
-    uint64_t needed_pages, held_pages;
-    uint64_t used_bytes;
-    bool begun; /* it has served a request */
-};
-
-static struct ar_span *piece_at(const struct sim_pool *self, uint32_t piece)
-{
-    return &self->row.at[piece];
-}
-
-static bool is_free(const struct ar_span *span)
-{
-    return !span->used && span->owner < LIST_STREAMS;
-}
-
-/* ---- opening and closing -------------------------------------------------------------------- */
-
-static bool lists_reach(struct sim_pool *self, uint32_t count)
-{
-    if (!AR_ARRAY_REACH(self->lists, self->list_room, count - 1))
-        return false;
-    if (count <= FEW_LISTS)
-        return true;
-    bool is_new = !self->largest.room;
-    if (!ar_most_tree_reserve(&self->largest, &self->host, count))
-        return false;
-    for (uint32_t list = LIST_STREAMS; is_new && list < self->list_count; list++)
-        ar_most_tree_set(&self->largest, list,
-                         ar_span_index_largest(&self->lists[list].index, self->entries.at));
-    return true;
-}
-
-/* The list of a stream, which begins with its first use; 0: no host memory. */
-static uint32_t list_of(struct sim_pool *self, uint32_t stream)
-{
-    if (stream < self->stream_room && self->stream_lists[stream])
-        return self->stream_lists[stream];
-    if (!AR_ARRAY_REACH(self->stream_lists, self->stream_room, stream) ||
-        !lists_reach(self, self->list_count + 1))
-        return 0;
-    self->lists[self->list_count].stream = stream;
-    self->lists[self->list_count].has_event = true; /* perhaps */
-    return self->stream_lists[stream] = self->list_count++;
-}
-
-/* Makes space for everything that one call can add. */
-static bool reserve(struct sim_pool *self)
-{
-    return ar_spans_reserve(&self->row, &self->host, 2) &&
-           AR_ARRAY_REACH(self->pieces, self->piece_room, self->row.count - 1) &&
-           ar_spans_reserve(&self->entries, &self->host, 2);
-}
-
-/* Updates a list after a change. */
-static inline void list_changed(struct sim_pool *self, uint32_t list)
-{
-    if (self->largest.room && list >= LIST_STREAMS)
-        ar_most_tree_set(&self->largest, list,
-                         ar_span_index_largest(&self->lists[list].index, self->entries.at));
-}
-
-/* A range comes to a list, as the last of those of its size. */
-static void list_put(struct sim_pool *self, uint32_t piece, uint32_t list)
-{
-    struct ar_span *span = piece_at(self, piece);
-    uint32_t entry = ar_spans_new(&self->entries, ++self->order, span->bytes);
-    self->entries.at[entry].owner = piece;
-    ar_span_index_insert(&self->lists[list].index, self->entries.at, entry);
-    self->pieces[piece].entry = entry;
-    span->used = 0;
-    span->owner = list;
-    list_changed(self, list);
-}
-
-static void list_remove(struct sim_pool *self, uint32_t piece)
-{
-    struct ar_span *span = piece_at(self, piece);
-    uint32_t entry = self->pieces[piece].entry;
-    ar_span_index_remove(&self->lists[span->owner].index, self->entries.at, entry);
-    ar_spans_drop(&self->entries, entry);
-    span->used = 1;
-    list_changed(self, span->owner);
-}
-
-/* Moves a free range to the other of the two lists. It keeps its place among its equals. */
-static void list_move(struct sim_pool *self, uint32_t piece, uint32_t list)
-{
-    struct ar_span *span = piece_at(self, piece);
-    uint32_t entry = self->pieces[piece].entry;
-    ar_span_index_remove(&self->lists[span->owner].index, self->entries.at, entry);
-    ar_span_index_insert(&self->lists[list].index, self->entries.at, entry);
-    span->owner = list;
-}
-
-/* The best fit in a list; NO_PIECE: none. */
-static uint32_t list_best(struct sim_pool *self, uint32_t list, uint64_t bytes)
-{
-    struct ar_span_place place;
-    return ar_span_index_best(&self->lists[list].index, self->entries.at, bytes, &place)
-               ? self->entries.at[*place.link].owner
-               : NO_PIECE;
-}
-
-static uint64_t order_of(const struct sim_pool *self, uint32_t piece)
-{
-    return self->entries.at[self->pieces[piece].entry].address;
-}
-
-/* The next larger range in its list, or the next that came of its size. */
-static uint32_t list_next(struct sim_pool *self, uint32_t list, uint32_t piece)
-{
-    struct ar_span_place place;
-    return ar_span_index_find(&self->lists[list].index, self->entries.at,
-                              piece_at(self, piece)->bytes, order_of(self, piece) + 1, &place)
-               ? self->entries.at[*place.link].owner
-               : NO_PIECE;
-}
-
-/* ---- order in time -------------------------------------------------------------------------- */
-
-/* The pending ranges of a list stand in the order of their last frees; the free ranges of both
- * lists in the order in which they became free, in the queue of LIST_BACKED. */
-static struct pool_list *queue_of(struct sim_pool *self, uint32_t list)
-{
-    return &self->lists[list == LIST_BARE ? LIST_BACKED : list];
-}
-
-static void queue_add(struct sim_pool *self, uint32_t piece, uint32_t list)
-{
-    struct pool_list *queue = queue_of(self, list);
-    struct piece *added = &self->pieces[piece];
-    added->older = queue->newest;
-    added->newer = NO_PIECE;
-    if (queue->newest)
-        self->pieces[queue->newest].newer = piece;
-    else
-        queue->oldest = piece;
-    queue->newest = piece;
-}
-
-static void queue_remove(struct sim_pool *self, uint32_t piece, uint32_t list)
-{
-    struct pool_list *queue = queue_of(self, list);
-    const struct piece *gone = &self->pieces[piece];
-    if (gone->older)
-        self->pieces[gone->older].newer = gone->newer;
-    else
-        queue->oldest = gone->newer;
-    if (gone->newer)
-        self->pieces[gone->newer].older = gone->older;
-    else
-        queue->newest = gone->older;
-}
-
-/* `rest` remains of the pending range `piece`, and keeps its place in the queue. */
-static void queue_replace(struct sim_pool *self, uint32_t piece, uint32_t rest, uint32_t list)
-{
-    struct pool_list *queue = queue_of(self, list);
-    struct piece *kept = &self->pieces[rest];
-    uint32_t entry = kept->entry;
-    *kept = self->pieces[piece];
-    kept->entry = entry;
-    if (kept->older)
-        self->pieces[kept->older].newer = rest;
-    else
-        queue->oldest = rest;
-    if (kept->newer)
-        self->pieces[kept->newer].older = rest;
-    else
-        queue->newest = rest;
-}
-
-static void free_put(struct sim_pool *self, uint32_t piece, uint32_t list)
-{
-    list_put(self, piece, list);
-    queue_add(self, piece, list);
-}
-
-static void free_remove(struct sim_pool *self, uint32_t piece)
-{
-    queue_remove(self, piece, piece_at(self, piece)->owner);
-    list_remove(self, piece);
-}
-
-static uint32_t join(struct sim_pool *self, uint32_t left, uint32_t right)
-{
-    piece_at(self, left)->bytes += piece_at(self, right)->bytes;
-    (void)ar_spans_join(&self->row, left, right);
-    if (self->last == right)
-        self->last = left;
-    return left;
-}
-
-/* Cuts a piece after `bytes`. The rest is in no list. */
-static uint32_t cut(struct sim_pool *self, uint32_t piece, uint64_t bytes)
-{
-    uint32_t rest = ar_spans_cut(&self->row, piece, bytes, 0);
-    piece_at(self, rest)->used = 1;
-    if (self->last == piece)
-        self->last = rest;
-    return rest;
-}
-
-/* ---- pages ---------------------------------------------------------------------------------- */
-
-static uint64_t page_of(const struct sim_pool *self, uint64_t address)
-{
-    return (address - self->row_address) / POOL_PAGE_BYTES;
-}
-
-static uint64_t last_page(const struct sim_pool *self, const struct ar_span *span)
-{
-    return page_of(self, span->address + span->bytes - 1);
-}
-
-/* Makes space for pages up to the end of a block. False: no host memory. */
-static bool pages_reserve(struct sim_pool *self, uint64_t address, uint64_t bytes)
-{
-    return AR_ARRAY_REACH(self->pages, self->page_room, page_of(self, address + bytes - 1));
-}
-
-/* Adds the bytes of a block to its pages, or takes them off. */
-static void pages_need(struct sim_pool *self, const struct ar_span *block, bool more)
-{
-    uint64_t end = block->address + block->bytes - self->row_address;
-    for (uint64_t at = block->address - self->row_address; at < end;) {
-        struct pool_page *page = &self->pages[at / POOL_PAGE_BYTES];
-        uint64_t page_end = (at / POOL_PAGE_BYTES + 1) * POOL_PAGE_BYTES;
-        uint32_t part = (uint32_t)((end < page_end ? end : page_end) - at);
-        self->needed_pages += more && page->needed_bytes == 0;
-        page->needed_bytes += more ? part : 0 - part;
-        self->needed_pages -= !more && page->needed_bytes == 0;
-        at += part;
-    }
-}
-
-static bool is_backed(const struct sim_pool *self, const struct ar_span *span)
-{
-    uint64_t last = last_page(self, span);
-    if (last >= self->page_room)
-        return false;
-    for (uint64_t page = page_of(self, span->address); page <= last; page++)
-        if (!self->pages[page].held)
-            return false;
-    return true;
-}
-
-/* The highest page below `below` that lies in a free range, is there and is not needed. False:
- * none. */
-static bool spare_page(const struct sim_pool *self, const struct ar_span *span, uint64_t below,
-                       uint64_t *out)
-{
-    uint64_t end = page_of(self, span->address + span->bytes);
-    AR_LOWER(end, self->page_room);
-    AR_LOWER(end, below);
-    for (uint64_t page = end; page-- > page_of(self, span->address);) {
-        *out = page;
-        if (self->pages[page].held && !self->pages[page].needed_bytes)
-            return true;
-    }
-    return false;
-}
-
-/* Takes up to `count` spare pages out of a free range. Returns how many. */
-static uint64_t pages_take(struct sim_pool *self, uint32_t piece, uint64_t count)
-{
-    uint64_t taken = 0;
-    for (uint64_t page = UINT64_MAX;
-         taken < count && spare_page(self, piece_at(self, piece), page, &page); taken++)
-        self->pages[page].held = false;
-    if (taken && piece_at(self, piece)->owner == LIST_BACKED)
-        list_move(self, piece, LIST_BARE);
-    return taken;
-}
-
-/* Rule 4: a block gets `count` of the pages that it lacks: `moved` from free ranges, then new ones.
- */
-static void pages_fill(struct sim_pool *self, const struct ar_span *block, uint64_t moved,
-                       uint64_t count)
-{
-    for (uint32_t piece = self->last; piece && moved; piece = piece_at(self, piece)->previous)
-        if (is_free(piece_at(self, piece)))
-            moved -= pages_take(self, piece, moved);
-    for (uint64_t page = page_of(self, block->address); count; page++) {
-        count -= !self->pages[page].held;
-        self->pages[page].held = true;
-    }
-}
-
-static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
-{
-    struct sim_device *device = self->device;
-    uint64_t keep = keep_bytes / POOL_PAGE_BYTES;
-    AR_RAISE(keep, self->needed_pages);
-    if (self->held_pages <= keep)
-        return;
-    uint64_t back = self->held_pages - keep;
-    for (uint32_t piece = self->lists[LIST_BACKED].oldest; piece && back;
-         piece = self->pieces[piece].newer)
-        back -= pages_take(self, piece, back);
-    sim_ledger_release(&device->ledger, (self->held_pages - keep) * POOL_PAGE_BYTES,
-                       device->clock.now_ns);
-    self->held_pages = keep;
-    sim_show_memory(device);
-}
-
-/* Obtains up to `count` pages from the device. Returns how many. */
-static uint64_t pages_get(struct sim_pool *self, uint64_t count)
-{
-    struct sim_device *device = self->device;
-    uint64_t most = self->settings.most_bytes / POOL_PAGE_BYTES;
-    AR_LOWER(count, sim_ledger_free(&device->ledger) / POOL_PAGE_BYTES);
-    if (self->settings.most_bytes)
-        AR_LOWER(count, most > self->held_pages ? most - self->held_pages : 0);
-    if (!count)
-        return 0;
-    sim_await_cleaning(device, count * POOL_PAGE_BYTES, SIM_COST_pool_grow);
-    sim_ledger_charge(&device->ledger, count * POOL_PAGE_BYTES);
-    self->held_pages += count;
-    sim_show_memory(device);
-    return count;
-}
-
-static void pages_release(struct sim_pool *self)
-{
-    if (self->settings.release_threshold_bytes != UINT64_MAX)
-        pages_give_back(self, self->settings.release_threshold_bytes);
-}
+#include "sim/sim_device/pool.h"
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
@@ -441,10 +47,10 @@ static enum ar_status row_open(struct sim_pool *self)
         device, self->row_address, self->row_address + self->row_bytes, self->row_bytes, false);
     AR_TRY_HOST(segment);
     segment->pool = true;
-    AR_TRY_HOST(lists_reach(self, LIST_STREAMS) && reserve(self));
+    AR_TRY_HOST(pool_lists_reach(self, LIST_STREAMS) && pool_reserve(self));
     self->list_count = LIST_STREAMS;
     self->last = ar_spans_new(&self->row, self->row_address, self->row_bytes);
-    free_put(self, self->last, LIST_BARE);
+    pool_free_put(self, self->last, LIST_BARE);
     return AR_OK;
 }
 
@@ -503,23 +109,23 @@ static uint32_t next_pending(const struct sim_pool *self, uint32_t list, uint32_
  * does the whole. */
 static void complete(struct sim_pool *self, uint32_t piece)
 {
-    queue_remove(self, piece, piece_at(self, piece)->owner);
-    list_remove(self, piece);
-    pages_need(self, piece_at(self, piece), false);
+    pool_queue_remove(self, piece, piece_at(self, piece)->owner);
+    pool_list_remove(self, piece);
+    pool_pages_need(self, piece_at(self, piece), false);
     uint32_t list = LIST_BACKED;
     uint32_t previous = piece_at(self, piece)->previous;
     uint32_t next = piece_at(self, piece)->next;
     if (next && is_free(piece_at(self, next))) {
         list |= piece_at(self, next)->owner;
-        free_remove(self, next);
-        (void)join(self, piece, next);
+        pool_free_remove(self, next);
+        (void)pool_join(self, piece, next);
     }
     if (previous && is_free(piece_at(self, previous))) {
         list |= piece_at(self, previous)->owner;
-        free_remove(self, previous);
-        piece = join(self, previous, piece);
+        pool_free_remove(self, previous);
+        piece = pool_join(self, previous, piece);
     }
-    free_put(self, piece, list);
+    pool_free_put(self, piece, list);
 }
 
 static uint32_t list_known(const struct sim_pool *self, uint32_t stream)
@@ -628,7 +234,7 @@ void sim_pool_settle(struct sim_device *device, uint32_t stream)
         any |= complete_stream(self, clock->learned_stream);
     clock->learned = 0;
     if (any)
-        pages_release(self);
+        pool_pages_release(self);
 }
 
 /* ---- allocation ----------------------------------------------------------------------------- */
@@ -637,20 +243,20 @@ void sim_pool_settle(struct sim_device *device, uint32_t stream)
 static uint32_t cut_pending(struct sim_pool *self, uint32_t piece, uint64_t bytes)
 {
     uint32_t list = piece_at(self, piece)->owner;
-    list_remove(self, piece);
+    pool_list_remove(self, piece);
     if (piece_at(self, piece)->bytes == bytes) {
-        queue_remove(self, piece, list);
+        pool_queue_remove(self, piece, list);
         return piece;
     }
-    uint32_t rest = cut(self, piece, bytes);
-    list_put(self, rest, list);
-    queue_replace(self, piece, rest, list);
+    uint32_t rest = pool_cut(self, piece, bytes);
+    pool_list_put(self, rest, list);
+    pool_queue_replace(self, piece, rest, list);
     return piece;
 }
 
 static uint32_t take_own(struct sim_pool *self, uint64_t bytes, uint32_t list)
 {
-    uint32_t piece = list_best(self, list, bytes);
+    uint32_t piece = pool_list_best(self, list, bytes);
     return piece ? cut_pending(self, piece, bytes) : NO_PIECE;
 }
 
@@ -672,10 +278,10 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t own,
     uint32_t stream = self->lists[own].stream;
     for (uint32_t list = LIST_STREAMS; (list = next_pending(self, list, own, bytes)) != NO_LIST;
          list++) {
-        uint32_t piece = list_best(self, list, bytes);
+        uint32_t piece = pool_list_best(self, list, bytes);
         look_at_wait(self, &self->lists[list]);
         while (piece && !may_use(self, piece, stream, which))
-            piece = list_next(self, list, piece);
+            piece = pool_list_next(self, list, piece);
         if (!piece)
             continue;
         if (which == OTHERS_ALL)
@@ -692,16 +298,16 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t own,
 static void cut_free(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint32_t list)
 {
     if (piece_at(self, piece)->bytes > bytes)
-        free_put(self, cut(self, piece, bytes), list);
-    pages_need(self, piece_at(self, piece), true);
+        pool_free_put(self, pool_cut(self, piece, bytes), list);
+    pool_pages_need(self, piece_at(self, piece), true);
 }
 
 static uint32_t take_backed(struct sim_pool *self, uint64_t bytes)
 {
-    uint32_t piece = list_best(self, LIST_BACKED, bytes);
+    uint32_t piece = pool_list_best(self, LIST_BACKED, bytes);
     if (!piece)
         return NO_PIECE;
-    free_remove(self, piece);
+    pool_free_remove(self, piece);
     cut_free(self, piece, bytes, LIST_BACKED);
     return piece;
 }
@@ -709,15 +315,15 @@ static uint32_t take_backed(struct sim_pool *self, uint64_t bytes)
 /* The best fit of all free ranges, whether pages are there or not. */
 static uint32_t best_free(struct sim_pool *self, uint64_t bytes)
 {
-    uint32_t backed = list_best(self, LIST_BACKED, bytes);
-    uint32_t bare = list_best(self, LIST_BARE, bytes);
+    uint32_t backed = pool_list_best(self, LIST_BACKED, bytes);
+    uint32_t bare = pool_list_best(self, LIST_BARE, bytes);
     if (!backed || !bare)
         return backed ? backed : bare;
     uint64_t of_backed = piece_at(self, backed)->bytes;
     uint64_t of_bare = piece_at(self, bare)->bytes;
     if (of_backed != of_bare)
         return of_backed < of_bare ? backed : bare;
-    return order_of(self, backed) < order_of(self, bare) ? backed : bare;
+    return pool_order_of(self, backed) < pool_order_of(self, bare) ? backed : bare;
 }
 
 /* The number of pages that a block needs and nothing else needs now, and those of them that are not
@@ -737,17 +343,17 @@ static void pages_count(const struct sim_pool *self, uint64_t address, uint64_t 
 static void keep_some(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint64_t moved,
                       uint64_t made)
 {
-    free_remove(self, piece);
-    uint32_t rest = piece_at(self, piece)->bytes > bytes ? cut(self, piece, bytes) : NO_PIECE;
+    pool_free_remove(self, piece);
+    uint32_t rest = piece_at(self, piece)->bytes > bytes ? pool_cut(self, piece, bytes) : NO_PIECE;
     if (rest)
-        free_put(self, rest, LIST_BARE);
-    pages_fill(self, piece_at(self, piece), moved, moved + made);
+        pool_free_put(self, rest, LIST_BARE);
+    pool_pages_fill(self, piece_at(self, piece), moved, moved + made);
     if (rest) {
-        free_remove(self, rest);
-        (void)join(self, piece, rest);
+        pool_free_remove(self, rest);
+        (void)pool_join(self, piece, rest);
     }
-    free_put(self, piece, LIST_BARE);
-    pages_release(self);
+    pool_free_put(self, piece, LIST_BARE);
+    pool_pages_release(self);
 }
 
 /* Cuts a block from the free ranges and gives it the pages that it lacks. */
@@ -759,7 +365,7 @@ static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_b
     if (!piece)
         return NO_PIECE;
     uint64_t address = piece_at(self, piece)->address;
-    if (!pages_reserve(self, address, bytes)) {
+    if (!pool_pages_reserve(self, address, bytes)) {
         *status = AR_HOST_MEMORY;
         return NO_PIECE;
     }
@@ -767,18 +373,18 @@ static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_b
     pages_count(self, address, bytes, &needed, &missing);
     needed += self->needed_pages;
     uint64_t more = needed > self->held_pages ? needed - self->held_pages : 0;
-    uint64_t made = more ? pages_get(self, more) : 0;
+    uint64_t made = more ? pool_pages_get(self, more) : 0;
     *got_bytes = made * POOL_PAGE_BYTES;
     if (made < more) {
         keep_some(self, piece, bytes, missing - more, made);
         return NO_PIECE;
     }
-    free_remove(self, piece);
+    pool_free_remove(self, piece);
     cut_free(self, piece, bytes, LIST_BARE);
-    pages_fill(self, piece_at(self, piece), missing - more, missing);
+    pool_pages_fill(self, piece_at(self, piece), missing - more, missing);
     uint32_t rest = piece_at(self, piece)->next;
-    if (rest && is_free(piece_at(self, rest)) && is_backed(self, piece_at(self, rest)))
-        list_move(self, rest, LIST_BACKED);
+    if (rest && is_free(piece_at(self, rest)) && pool_is_backed(self, piece_at(self, rest)))
+        pool_list_move(self, rest, LIST_BACKED);
     *status = AR_OK;
     return piece;
 }
@@ -827,8 +433,8 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     struct sim_pool *self = device->pool;
     if (bytes == 0)
         return sim_misuse(device, "a stream-ordered allocation of no bytes");
-    uint32_t own = list_of(self, stream);
-    AR_TRY_HOST(own && reserve(self) && ar_map_reserve(&self->blocks) == AR_OK);
+    uint32_t own = pool_list_of(self, stream);
+    AR_TRY_HOST(own && pool_reserve(self) && ar_map_reserve(&self->blocks) == AR_OK);
     struct met met = {0};
     uint64_t rounded =
         bytes < self->row_bytes ? ar_size_round_up(bytes, UNIT_BYTES) : self->row_bytes;
@@ -863,21 +469,21 @@ static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t list)
     struct ar_span *neighbour = piece_at(self, piece_at(self, piece)->next);
     if (!neighbour->used && neighbour->owner == list) {
         uint32_t next = piece_at(self, piece)->next;
-        queue_remove(self, next, list);
-        list_remove(self, next);
-        (void)join(self, piece, next);
+        pool_queue_remove(self, next, list);
+        pool_list_remove(self, next);
+        (void)pool_join(self, piece, next);
     }
     uint32_t previous = piece_at(self, piece)->previous;
     neighbour = piece_at(self, previous);
     if (!neighbour->used && neighbour->owner == list) {
-        queue_remove(self, previous, list);
-        list_remove(self, previous);
-        piece = join(self, previous, piece);
+        pool_queue_remove(self, previous, list);
+        pool_list_remove(self, previous);
+        piece = pool_join(self, previous, piece);
     }
     struct pool_list *to = &self->lists[list];
     if (to->waits)
         wait_counts(self, to);
-    list_put(self, piece, list);
+    pool_list_put(self, piece, list);
     /* An event covers only what comes before it, and so does what the host knows. */
     uint64_t sequence = sim_clock_here(clock, to->stream).sequence;
     if (to->has_event || sim_clock_known(clock, to->stream, sequence))
@@ -885,7 +491,7 @@ static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t list)
     to->has_event = false;
     self->pieces[piece].sequence = sequence;
     self->pieces[piece].freed = point_here(clock, to->stream);
-    queue_add(self, piece, list);
+    pool_queue_add(self, piece, list);
 }
 
 enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint32_t stream)
@@ -898,8 +504,8 @@ enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint3
                           "a stream-ordered free of %" PRIu64 ", where no block of the pool "
                           "starts: it was freed before, or never allocated",
                           address);
-    uint32_t list = list_of(self, stream);
-    AR_TRY_HOST(list && reserve(self));
+    uint32_t list = pool_list_of(self, stream);
+    AR_TRY_HOST(list && pool_reserve(self));
     uint64_t bytes = piece_at(self, (uint32_t)piece)->requested_bytes;
     self->used_bytes -= bytes;
     sim_charge(device, AR_DEVICE_CALL_pool_free, SIM_COST_pool_free, SIM_COST_pool_free, bytes,
@@ -916,7 +522,7 @@ enum ar_status sim_pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
     uint64_t ns = 0;
     if (self) {
         uint64_t before_pages = self->held_pages;
-        pages_give_back(self, keep_bytes);
+        pool_give_back(self, keep_bytes);
         uint64_t back_bytes = (before_pages - self->held_pages) * POOL_PAGE_BYTES;
         ns = back_bytes ? sim_cost_now(device, SIM_COST_pool_trim, back_bytes) : 0;
     }
