@@ -420,6 +420,16 @@ TEST(a_smaller_struct_is_not_overrun)
     assert_false(ar_metric_at(100000, &room.metric, sizeof room.metric));
 }
 
+TEST(a_metric_says_what_is_better)
+{
+    struct ar_metric metric;
+    for (size_t i = 0; ar_metric_at(i, &metric, sizeof metric); i++)
+        if (strcmp(metric.name, "utilisation") == 0)
+            assert_int_equal(metric.better, AR_METRIC_HIGHER);
+        else if (strcmp(metric.name, "events") == 0)
+            assert_int_equal(metric.better, AR_METRIC_NEITHER);
+}
+
 TEST(settings_are_checked_when_they_are_set)
 {
     struct ar_results *results = NULL;
