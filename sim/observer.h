@@ -1,8 +1,8 @@
 /* The observer of a run: one struct with a callback for each kind of event that a run can report.
  *
  * 1. Whoever starts a run (an experiment, a fidelity check, a bare replay) passes a list of
- *    observers. A callback that is NULL is not wanted. A run without observers takes the engine's
- *    fast path: no instruction is spent on them.
+ *    observers. A callback that is NULL is not wanted. Without observers no
+ *    instruction is spent on them (`decide` in replay/engine.c says which runs take shortcuts).
  * 2. Callbacks are called in the order of events, in the thread of the run. What they point to is
  *    valid during the call only. A status other than OK ends the run with that status, except that
  *    `memory` events end only the reports: the run goes on, and the status is returned at its end.

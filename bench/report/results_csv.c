@@ -21,7 +21,7 @@ static const struct {
     {"workload", "name of the workload"},
     {"workload_spec", "the workload as -w takes it: a file, or a generator with its options"},
     {"sha256", "of the events of the trace, the same for text and binary"},
-    {"complete", "true, or false: the recording begins later than its program, with live blocks"},
+    {"complete", "true; false if a part of the program is missing, for example because it died"},
     {"device", "sim or cuda"},
     {"profile", "the card whose costs are simulated, or the name of the real one"},
     {"device_spec", "the device with its options, as -d takes it"},

@@ -4,7 +4,8 @@
  *    trace. Where host time counts, every other workload is read into memory too.
  * 2. For exact metrics, a pass without a policy finds the byte-weighted median request.
  * 3. The run itself, on a new device with a new policy. The observers see this pass.
- * 4. If the run finished, the baseline: the same timeline with an allocator that costs nothing.
+ * 4. The baseline: the same timeline with an allocator that costs nothing. Only if the run
+ *    finished, if kernels run or host times pass, and if the contents are not verified.
  * 5. On a card, which runs in real time, the run itself also reads the clock around every call:
  *    that takes about 50 ns, next to driver calls of microseconds. For host times there is one more
  *    pass without clocks, for the throughput.

@@ -1,5 +1,5 @@
 /* A session: a device and a policy on it, from their specs. A replay needs a session and a
- * trace. */
+ * trace. Also declares what survey.c and baseline.c do. */
 #pragma once
 
 #include "allocators/registry.h"

@@ -227,8 +227,9 @@ static __attribute__((noinline)) bool slow_event(struct replay *run,
     return *status == AR_OK && !run->stop;
 }
 
-AR_INLINE bool step(struct replay *run, const struct trace_event *event,
-                    const enum measured measured, enum ar_status *status, struct ar_error *error)
+AR_INLINE bool play_one(struct replay *run, const struct trace_event *event,
+                        const enum measured measured, enum ar_status *status,
+                        struct ar_error *error)
 {
     uint64_t head = head_of(event);
     enum shortcut what = NOT_PLAIN;
@@ -249,19 +250,20 @@ AR_INLINE bool step(struct replay *run, const struct trace_event *event,
     return LIKELY(what == DONE) || slow_event(run, event, what, status, error);
 }
 
-/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. Two
- * events come between two tests for the end. */
-AR_INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
-                              const enum measured measured, struct ar_error *error)
+/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. The
+ * loop tests for the end once for two events; if the count is odd, the first event takes the slow
+ * path. */
+AR_INLINE enum ar_status play_span(struct replay *run, size_t count, size_t *done,
+                                   const enum measured measured, struct ar_error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
     enum ar_status status = AR_OK;
     if (count % 2 == 0 || slow_event(run, event, NOT_PLAIN, &status, error)) {
         event += count % 2;
         while (event != end) {
-            if (UNLIKELY(!step(run, event, measured, &status, error)))
+            if (UNLIKELY(!play_one(run, event, measured, &status, error)))
                 break;
-            if (UNLIKELY(!step(run, event + 1, measured, &status, error))) {
+            if (UNLIKELY(!play_one(run, event + 1, measured, &status, error))) {
                 event++;
                 break;
             }
@@ -275,25 +277,25 @@ AR_INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
 static enum ar_status span_lean(struct replay *run, size_t count, size_t *done,
                                 struct ar_error *error)
 {
-    return span(run, count, done, NOTHING, error);
+    return play_span(run, count, done, NOTHING, error);
 }
 
 static enum ar_status span_reserved(struct replay *run, size_t count, size_t *done,
                                     struct ar_error *error)
 {
-    return span(run, count, done, RESERVED, error);
+    return play_span(run, count, done, RESERVED, error);
 }
 
 static enum ar_status span_by_bytes(struct replay *run, size_t count, size_t *done,
                                     struct ar_error *error)
 {
-    return span(run, count, done, BY_BYTES, error);
+    return play_span(run, count, done, BY_BYTES, error);
 }
 
 static enum ar_status span_by_time(struct replay *run, size_t count, size_t *done,
                                    struct ar_error *error)
 {
-    return span(run, count, done, BY_TIME, error);
+    return play_span(run, count, done, BY_TIME, error);
 }
 
 static enum ar_status span_watched(struct replay *run, size_t count, size_t *done,

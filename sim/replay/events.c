@@ -382,6 +382,7 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
     return status;
 }
 
+/* An `f`: a whole free (TRACE_WHOLE), or the completion of one that was requested before. */
 static enum ar_status on_free(struct replay *run, const struct trace_event *event,
                               struct ar_error *error)
 {

@@ -4,8 +4,9 @@
  *    so they mean the same for every policy. Only requests that were served count.
  * 2. The clock of the means is the recorded time if the trace has one, else the bytes of the
  *    requests. A state lasts until the next tick of this clock. At a tick the ratios of the state
- *    are added to the sums. They are read from the policy only if it was called since the last
- *    tick: between calls its state does not change.
+ *    are added to the sums, times the weight of the tick (nanoseconds, or bytes of the request).
+ *    They are read from the policy only if it was called since the last tick: between calls its
+ *    state does not change.
  * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the
  *    state at the first moment of the greatest live bytes.
  * 4. For the unusable-free index, a policy with AR_POLICY_WATCHES_FREE counts the usable bytes
@@ -81,7 +82,8 @@ void exact_read(const struct exact *exact, struct exact_state *state)
     struct ar_policy_room room;
     ar_policy_room(policy, &room);
     state->free_bytes = ar_policy_free_bytes(totals);
-    /* As ar_policy_servable says it, for the series; the ratios are 0 in any case. */
+    /* At most the free bytes, as ar_policy_servable: samples show it. For the ratios it makes no
+     * difference: lacking() is 0 if more can be served than is free. */
     AR_LOWER(room.servable_bytes[0], state->free_bytes);
     state->stranded_bytes = state->free_bytes - totals->releasable_bytes;
     state->stranded_by_stream_bytes = room.stranded_by_stream_bytes;
@@ -107,37 +109,37 @@ static inline double lacking(uint64_t part, uint64_t whole)
 static __attribute__((noinline)) void refresh_free(struct exact *exact, uint64_t free_bytes)
 {
     const struct ar_policy *policy = exact->policy;
-    double *state = exact->state.of;
+    double *terms = exact->terms.of;
     struct ar_policy_room room;
     const uint64_t *bytes = room.servable_bytes;
     ar_policy_room(policy, &room);
-    state[EXACT_STRANDED] = real(free_bytes - policy->totals.releasable_bytes);
-    state[EXACT_STRANDED_BY_STREAM] = real(room.stranded_by_stream_bytes);
-    state[EXACT_UNUSABLE] = exact->unit_bytes ? lacking(usable(exact), free_bytes) : 0;
+    terms[EXACT_STRANDED] = real(free_bytes - policy->totals.releasable_bytes);
+    terms[EXACT_STRANDED_BY_STREAM] = real(room.stranded_by_stream_bytes);
+    terms[EXACT_UNUSABLE] = exact->unit_bytes ? lacking(usable(exact), free_bytes) : 0;
     /* With most policies only the last effort differs, and a division takes long. */
     double now = lacking(bytes[0], free_bytes);
-    state[EXACT_EXTERNAL] = now;
+    terms[EXACT_EXTERNAL] = now;
 #pragma GCC unroll 4
     for (int effort = 1; effort < AR_POLICY_EFFORT_COUNT; effort++) {
         if (bytes[effort] != bytes[effort - 1])
             now = lacking(bytes[effort], free_bytes);
-        state[EXACT_EXTERNAL + effort] = now;
+        terms[EXACT_EXTERNAL + effort] = now;
     }
 }
 
 void exact_refresh(struct exact *exact)
 {
     uint64_t free_bytes = exact->opaque ? 0 : ar_policy_free_bytes(&exact->policy->totals);
-    double *state = exact->state.of;
+    double *terms = exact->terms.of;
     bool had_free_bytes = exact->free_mask;
     exact->stale = false;
     exact->granted_mask = exact->granted_bytes ? UINT64_MAX : 0;
     exact->free_mask = free_bytes ? UINT64_MAX : 0;
-    state[EXACT_INTERNAL] = lacking(exact->live_bytes, exact->granted_bytes);
+    terms[EXACT_INTERNAL] = lacking(exact->live_bytes, exact->granted_bytes);
     if (free_bytes)
         refresh_free(exact, free_bytes);
     else if (had_free_bytes)
-        memset(state + 1, 0, (EXACT_MEANS - 1) * sizeof *state);
+        memset(terms + 1, 0, (EXACT_MEANS - 1) * sizeof *terms);
 }
 
 void exact_peak(struct exact *exact)

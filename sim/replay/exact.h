@@ -39,10 +39,10 @@ struct exact {
     bool opaque, walks;
     struct ar_policy_free_watch watch;
     struct exact_state at_peak; /* valid where peak_live_bytes is not 0 */
-    /* The present state, as it is added to the sums; 0 for a mean that it has no part in. The masks
-     * are all ones if there are granted bytes, and free bytes, else 0. */
-    bool stale; /* the policy was called since it was read */
-    union exact_values state;
+    /* What a tick adds to each sum, times its weight; 0 where the present state does not count. The
+     * masks are all ones if there are granted bytes, and free bytes, else 0. */
+    bool stale; /* the policy was called since the terms were computed */
+    union exact_values terms;
     uint64_t granted_mask, free_mask;
     /* Sums of the state, and of the weights: of all states, of those with granted bytes, of those
      * with free bytes. */
@@ -68,15 +68,15 @@ static inline void exact_tick(struct exact *exact, uint64_t weight)
         exact_refresh(exact);
     /* Byte counts are far below 2^63, and the conversion of a signed number is one instruction. */
     double by = (double)(int64_t)weight;
-    const exact_pair both = {by, by}, *state = exact->state.pairs;
+    const exact_pair both = {by, by}, *terms = exact->terms.pairs;
     exact_pair *sums = exact->sums.pairs;
     exact->weight += weight;
     exact->granted_weight += weight & exact->granted_mask;
     exact->free_weight += weight & exact->free_mask;
-    sums[0] += both * state[0];
-    sums[1] += both * state[1];
-    sums[2] += both * state[2];
-    sums[3] += both * state[3];
+    sums[0] += both * terms[0];
+    sums[1] += both * terms[1];
+    sums[2] += both * terms[2];
+    sums[3] += both * terms[3];
 }
 
 /* A new strict maximum of the live bytes. */

@@ -38,8 +38,9 @@ struct replay_use {
 };
 
 struct replay {
-    struct ar_policy_request plain; /* of the shortcuts: all but `bytes` is 0. First: its address
-                                       is in the register of the run */
+    /* The request that the shortcuts pass; only `bytes` is ever set. It is the first member, so
+     * that its address is that of the run and needs no instruction. */
+    struct ar_policy_request plain;
     /* The loop uses these at each event. */
     struct ar_policy *policy;
     struct replay_slot *slots;
@@ -57,13 +58,13 @@ struct replay {
     bool watched;                   /* every event goes through replay_event */
     bool wants_rows, wants_samples; /* of the observers */
     bool wants_calls;               /* calls to the policy are reported to observers or the tap */
-    bool follow_up;                 /* something follows each call to the policy */
+    bool follow_up;                 /* each call is followed by reports, charges or times */
     bool
         keeps_state; /* live and granted bytes in `exact`, and pauses: for metrics, or if watched */
     bool by_time;    /* the clock of the means is the recorded time */
-    bool orders_streams;      /* several, in mode ordered: the device is told about uses */
+    bool orders_streams;      /* several, in mode ordered: the device is told of uses */
     bool stream_ordered;      /* the policy orders them itself */
-    bool free_requested_ends; /* no completions in this trace: a free request ends the slot */
+    bool free_requested_ends; /* no separate completions: a free request ends the slot */
     bool at_completion;       /* blocks are freed at the recorded completion */
     enum ar_status status;    /* of the policy's call in a shortcut, if it failed */
     /* What the shortcuts need to know of events other than requests and frees at once. */

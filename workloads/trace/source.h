@@ -17,7 +17,7 @@ struct trace_info {
     char format[16];         /* text binary csv oracle generator */
     uint64_t limit_bytes;    /* of the recorded allocator; 0: none */
     uint64_t capacity_bytes; /* of the recorded card; 0: unknown */
-    bool complete;           /* false if the program died */
+    bool complete;           /* false if a part is missing: the program died */
     bool adaptive;  /* requests depend on what is served (trace_answer); spans of one event */
     uint32_t slots; /* the maximum number of blocks at once; of a generator a bound, or 0: unknown,
                          the caller's array must grow */
