@@ -288,8 +288,10 @@ static enum ar_status async_create(const struct ar_policy_context *context, cons
     AR_TRY_HOST(self);
     enum ar_status status = ops->pool_open(context->backing, &settings);
     if (status != AR_OK) {
+        const char *problem = ar_backing_problem(context->backing);
         ar_host_free(context->host, self, sizeof *self);
-        return ar_error_set(error, status, "policy async: the device cannot open a pool");
+        return ar_error_set(error, status, "policy async: the device cannot open a pool%s%s",
+                            *problem ? ": " : "", problem);
     }
     self->backing = context->backing;
     self->host = context->host;

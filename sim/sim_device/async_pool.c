@@ -33,7 +33,7 @@
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-/* The row of addresses: twice as much as the pool may hold. */
+/* The row of addresses: twice as much as the pool may hold, but at most 16 TiB (ROW_MOST). */
 static enum ar_status row_open(struct sim_pool *self)
 {
     struct sim_device *device = self->device;
@@ -50,18 +50,38 @@ static enum ar_status row_open(struct sim_pool *self)
     AR_TRY_HOST(pool_lists_reach(self, LIST_STREAMS) && pool_reserve(self));
     self->list_count = LIST_STREAMS;
     self->last = ar_spans_new(&self->row, self->row_address, self->row_bytes);
-    pool_free_put(self, self->last, LIST_BARE);
+    pool_range_put(self, self->last, LIST_BARE);
+    return AR_OK;
+}
+
+/* Ends an empty pool, which is to have another maximum and so another row. */
+static enum ar_status pool_end(struct sim_pool *self)
+{
+    struct sim_device *device = self->device;
+    if (self->held_pages)
+        return sim_misuse(device,
+                          "a pool opened with another maximum while %" PRIu64
+                          " bytes are reserved in it; free its blocks and trim it first",
+                          self->held_pages * POOL_PAGE_BYTES);
+    memory_segment_remove(&device->memory, memory_segment_find(&device->memory, self->row_address));
+    sim_addresses_released(&device->addresses, self->row_address, self->row_bytes);
+    sim_pool_close(self);
+    device->pool = NULL;
     return AR_OK;
 }
 
 enum ar_status sim_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
 {
     struct sim_device *device = sim_of_backing(backing);
+    bool begun = device->pool && device->pool->begun;
+    if (device->pool && device->pool->settings.most_bytes != settings->most_bytes)
+        AR_TRY(pool_end(device->pool));
     if (!device->pool) {
         struct sim_pool *self = calloc(1, sizeof *self);
         AR_TRY_HOST(self);
         self->device = device;
         self->settings = *settings;
+        self->begun = begun;
         enum ar_status status = row_open(self);
         if (status != AR_OK) {
             sim_pool_close(self);
@@ -109,23 +129,23 @@ static uint32_t next_pending(const struct sim_pool *self, uint32_t list, uint32_
  * does the whole. */
 static void complete(struct sim_pool *self, uint32_t piece)
 {
-    pool_queue_remove(self, piece, piece_at(self, piece)->owner);
-    pool_list_remove(self, piece);
+    pool_range_remove(self, piece);
     pool_pages_need(self, piece_at(self, piece), false);
     uint32_t list = LIST_BACKED;
     uint32_t previous = piece_at(self, piece)->previous;
     uint32_t next = piece_at(self, piece)->next;
     if (next && is_free(piece_at(self, next))) {
         list |= piece_at(self, next)->owner;
-        pool_free_remove(self, next);
-        (void)pool_join(self, piece, next);
+        pool_range_remove(self, next);
+        pool_join(self, piece, next);
     }
     if (previous && is_free(piece_at(self, previous))) {
         list |= piece_at(self, previous)->owner;
-        pool_free_remove(self, previous);
-        piece = pool_join(self, previous, piece);
+        pool_range_remove(self, previous);
+        pool_join(self, previous, piece);
+        piece = previous;
     }
-    pool_free_put(self, piece, list);
+    pool_range_put(self, piece, list);
 }
 
 static uint32_t list_known(const struct sim_pool *self, uint32_t stream)
@@ -298,7 +318,7 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t own,
 static void cut_free(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint32_t list)
 {
     if (piece_at(self, piece)->bytes > bytes)
-        pool_free_put(self, pool_cut(self, piece, bytes), list);
+        pool_range_put(self, pool_cut(self, piece, bytes), list);
     pool_pages_need(self, piece_at(self, piece), true);
 }
 
@@ -307,7 +327,7 @@ static uint32_t take_backed(struct sim_pool *self, uint64_t bytes)
     uint32_t piece = pool_list_best(self, LIST_BACKED, bytes);
     if (!piece)
         return NO_PIECE;
-    pool_free_remove(self, piece);
+    pool_range_remove(self, piece);
     cut_free(self, piece, bytes, LIST_BACKED);
     return piece;
 }
@@ -343,16 +363,16 @@ static void pages_count(const struct sim_pool *self, uint64_t address, uint64_t 
 static void keep_some(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint64_t moved,
                       uint64_t made)
 {
-    pool_free_remove(self, piece);
+    pool_range_remove(self, piece);
     uint32_t rest = piece_at(self, piece)->bytes > bytes ? pool_cut(self, piece, bytes) : NO_PIECE;
     if (rest)
-        pool_free_put(self, rest, LIST_BARE);
+        pool_range_put(self, rest, LIST_BARE);
     pool_pages_fill(self, piece_at(self, piece), moved, moved + made);
     if (rest) {
-        pool_free_remove(self, rest);
-        (void)pool_join(self, piece, rest);
+        pool_range_remove(self, rest);
+        pool_join(self, piece, rest);
     }
-    pool_free_put(self, piece, LIST_BARE);
+    pool_range_put(self, piece, LIST_BARE);
     pool_pages_release(self);
 }
 
@@ -379,7 +399,7 @@ static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_b
         keep_some(self, piece, bytes, missing - more, made);
         return NO_PIECE;
     }
-    pool_free_remove(self, piece);
+    pool_range_remove(self, piece);
     cut_free(self, piece, bytes, LIST_BARE);
     pool_pages_fill(self, piece_at(self, piece), missing - more, missing);
     uint32_t rest = piece_at(self, piece)->next;
@@ -392,7 +412,7 @@ static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_b
 /* What happened during an allocation. */
 struct met {
     uint64_t got_bytes; /* obtained from the device */
-    bool others_pend;   /* it looked at pending frees of other streams */
+    bool others_pend;   /* frees of other streams were pending when it came to the free ranges */
 };
 
 /* Rules 3 to 5. */
@@ -436,8 +456,7 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     uint32_t own = pool_list_of(self, stream);
     AR_TRY_HOST(own && pool_reserve(self) && ar_map_reserve(&self->blocks) == AR_OK);
     struct met met = {0};
-    uint64_t rounded =
-        bytes < self->row_bytes ? ar_size_round_up(bytes, UNIT_BYTES) : self->row_bytes;
+    uint64_t rounded = bytes <= self->row_bytes ? ar_size_round_up(bytes, UNIT_BYTES) : UINT64_MAX;
     uint64_t ns = sim_cost_now(device, SIM_COST_pool_alloc, bytes);
     uint32_t piece = take(self, rounded, own, &met, &status);
     if (!piece)
@@ -469,16 +488,15 @@ static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t list)
     struct ar_span *neighbour = piece_at(self, piece_at(self, piece)->next);
     if (!neighbour->used && neighbour->owner == list) {
         uint32_t next = piece_at(self, piece)->next;
-        pool_queue_remove(self, next, list);
-        pool_list_remove(self, next);
-        (void)pool_join(self, piece, next);
+        pool_range_remove(self, next);
+        pool_join(self, piece, next);
     }
     uint32_t previous = piece_at(self, piece)->previous;
     neighbour = piece_at(self, previous);
     if (!neighbour->used && neighbour->owner == list) {
-        pool_queue_remove(self, previous, list);
-        pool_list_remove(self, previous);
-        piece = pool_join(self, previous, piece);
+        pool_range_remove(self, previous);
+        pool_join(self, previous, piece);
+        piece = previous;
     }
     struct pool_list *to = &self->lists[list];
     if (to->waits)
@@ -522,7 +540,7 @@ enum ar_status sim_pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
     uint64_t ns = 0;
     if (self) {
         uint64_t before_pages = self->held_pages;
-        pool_give_back(self, keep_bytes);
+        pool_pages_trim(self, keep_bytes);
         uint64_t back_bytes = (before_pages - self->held_pages) * POOL_PAGE_BYTES;
         ns = back_bytes ? sim_cost_now(device, SIM_COST_pool_trim, back_bytes) : 0;
     }

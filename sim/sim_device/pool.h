@@ -96,7 +96,7 @@ static inline uint64_t last_page(const struct sim_pool *self, const struct ar_sp
 
 /* pool_ranges.c */
 
-/* Makes space for so many lists. */
+/* Makes space for `count` lists. */
 bool pool_lists_reach(struct sim_pool *self, uint32_t count);
 /* The list of a stream, which begins with its first use; 0: no host memory. */
 uint32_t pool_list_of(struct sim_pool *self, uint32_t stream);
@@ -120,10 +120,10 @@ void pool_queue_remove(struct sim_pool *self, uint32_t piece, uint32_t list);
 /* `rest` remains of the pending range `piece`, and keeps its place in the queue. */
 void pool_queue_replace(struct sim_pool *self, uint32_t piece, uint32_t rest, uint32_t list);
 /* In the list and the queue. */
-void pool_free_put(struct sim_pool *self, uint32_t piece, uint32_t list);
-void pool_free_remove(struct sim_pool *self, uint32_t piece);
-/* Two neighbours that are in no list become one. */
-uint32_t pool_join(struct sim_pool *self, uint32_t left, uint32_t right);
+void pool_range_put(struct sim_pool *self, uint32_t piece, uint32_t list);
+void pool_range_remove(struct sim_pool *self, uint32_t piece);
+/* Two neighbours that are in no list become one, `left`. */
+void pool_join(struct sim_pool *self, uint32_t left, uint32_t right);
 /* Cuts a piece after `bytes`. The rest is in no list. */
 uint32_t pool_cut(struct sim_pool *self, uint32_t piece, uint64_t bytes);
 
@@ -137,9 +137,9 @@ bool pool_is_backed(const struct sim_pool *self, const struct ar_span *span);
 /* Gives a block `count` of the pages that it lacks: `moved` from free ranges, then new ones. */
 void pool_pages_fill(struct sim_pool *self, const struct ar_span *block, uint64_t moved,
                      uint64_t count);
-/* Releases pages that are not needed while more than `keep_bytes` are held; those above the
- * threshold. */
-void pool_give_back(struct sim_pool *self, uint64_t keep_bytes);
+/* Releases pages that are not needed while more than `keep_bytes` are held. */
+void pool_pages_trim(struct sim_pool *self, uint64_t keep_bytes);
+/* The same with the threshold as the bound. */
+void pool_pages_release(struct sim_pool *self);
 /* Obtains up to `count` pages from the device. Returns how many. */
 uint64_t pool_pages_get(struct sim_pool *self, uint64_t count);
-void pool_pages_release(struct sim_pool *self);

@@ -71,7 +71,7 @@ void pool_pages_fill(struct sim_pool *self, const struct ar_span *block, uint64_
     }
 }
 
-void pool_give_back(struct sim_pool *self, uint64_t keep_bytes)
+void pool_pages_trim(struct sim_pool *self, uint64_t keep_bytes)
 {
     struct sim_device *device = self->device;
     uint64_t keep = keep_bytes / POOL_PAGE_BYTES;
@@ -107,5 +107,5 @@ uint64_t pool_pages_get(struct sim_pool *self, uint64_t count)
 void pool_pages_release(struct sim_pool *self)
 {
     if (self->settings.release_threshold_bytes != UINT64_MAX)
-        pool_give_back(self, self->settings.release_threshold_bytes);
+        pool_pages_trim(self, self->settings.release_threshold_bytes);
 }

@@ -149,25 +149,24 @@ void pool_queue_replace(struct sim_pool *self, uint32_t piece, uint32_t rest, ui
         queue->newest = rest;
 }
 
-void pool_free_put(struct sim_pool *self, uint32_t piece, uint32_t list)
+void pool_range_put(struct sim_pool *self, uint32_t piece, uint32_t list)
 {
     pool_list_put(self, piece, list);
     pool_queue_add(self, piece, list);
 }
 
-void pool_free_remove(struct sim_pool *self, uint32_t piece)
+void pool_range_remove(struct sim_pool *self, uint32_t piece)
 {
     pool_queue_remove(self, piece, piece_at(self, piece)->owner);
     pool_list_remove(self, piece);
 }
 
-uint32_t pool_join(struct sim_pool *self, uint32_t left, uint32_t right)
+void pool_join(struct sim_pool *self, uint32_t left, uint32_t right)
 {
     piece_at(self, left)->bytes += piece_at(self, right)->bytes;
     (void)ar_spans_join(&self->row, left, right);
     if (self->last == right)
         self->last = left;
-    return left;
 }
 
 uint32_t pool_cut(struct sim_pool *self, uint32_t piece, uint64_t bytes)
