@@ -67,6 +67,8 @@ const char *ar_parts_fault(const struct ar_parts *self, uint64_t *count)
         uint32_t head = self->heads[class_index];
         if ((self->bits[class_index / 64u] >> class_index % 64u & 1u) != (head != 0))
             return "a bit and its list differ";
+        if (head && class_index / 64u >= self->words && class_index != AR_CLASSES - 1)
+            return "a class is above the highest one";
         for (uint32_t p = head; p; p = AR_PART(self->at, p).right)
             ++*count;
     }

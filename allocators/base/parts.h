@@ -24,8 +24,7 @@ struct ar_part {
     union {
         uint64_t requested_bytes; /* while used */
         __extension__ struct {
-            uint32_t left, right; /* in a list: the one before, of the first one anything; the one
-                                     after */
+            uint32_t left, right; /* neighbours in a list; `left` of the first one is undefined */
         };
     };
     uint32_t previous, next; /* by address. `next` also links the spare records */
@@ -44,7 +43,8 @@ struct ar_parts {
     uint32_t spare;   /* the first spare record; 0: none */
     uint64_t splits, merges;
     uint64_t bits[AR_CLASS_WORDS]; /* bit b of word w: class 64 w + b has a part */
-    uint32_t words;                /* no class above these has a part */
+    uint32_t words;                /* no class above these has a part, except the last class:
+                                      a policy may keep there what no search is to find */
     uint32_t made;                 /* parts that were not cut from another */
 };
 

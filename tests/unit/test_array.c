@@ -1,6 +1,7 @@
 /* Arrays that grow: items stay, the capacity doubles, and without memory nothing changes. Sorted
  * arrays: the first item above a value. */
 #include "allocators/base/array.h"
+#include "allocators/base/parts.h"
 #include "tests/support/test.h"
 
 TEST(items_stay_as_it_grows)
@@ -54,6 +55,26 @@ TEST(values_are_put_in_order)
     assert_true(values[0] == UINT64_MAX);
     ar_array_sort(values, 5);
     assert_memory_equal(values, wanted, sizeof wanted);
+}
+
+/* No search finds it, except the last class, which policies use for a part that none shall find. */
+TEST(a_class_above_the_highest_is_a_fault)
+{
+    struct ar_host host = {0};
+    struct ar_parts parts = {0};
+    uint64_t count;
+    assert_true(ar_parts_reserve(&parts, &host, 1, 10));
+    uint32_t part = ar_parts_new(&parts, 0, 4096, 127);
+    ar_parts_push(&parts, part, 127);
+    assert_null(ar_parts_fault(&parts, &count));
+    ar_parts_remove(&parts, part, 127);
+    ar_parts_push(&parts, part, 128);
+    assert_string_equal(ar_parts_fault(&parts, &count), "a class is above the highest one");
+    ar_parts_remove(&parts, part, 128);
+    ar_parts_push(&parts, part, AR_CLASSES - 1);
+    assert_null(ar_parts_fault(&parts, &count));
+    assert_int_equal(count, 1);
+    ar_parts_close(&parts, &host);
 }
 
 TEST(an_array_reaches_an_index_with_zeros)
