@@ -57,7 +57,7 @@ END2
 chmod +x "$tmp/bad/allocrig"
 export SOAK_BUILD=$tmp/bad
 rm -rf "$tmp/state"
-COMMANDS=run soak faults
+COMMANDS='no command, run' soak faults
 check a_file_that_is_left_is_found [ "$status" = 1 -a "$(grep -c '^found: faults: run' "$out")" -ge 2 ]
 COMMANDS=explain soak policies
 check a_hidden_fault_is_found [ "$status" = 1 ]

@@ -5,8 +5,8 @@ Usage: tests/soak/soak.py [PART..] [--jobs N] [--seconds S]
 Parts: operations, fuzz, kills, faults, policies, memcheck (on a card), page. Without a part all of them, the page last.
 
 The environment has the budgets: OPERATIONS (10^8) for each policy, FUZZ_SECONDS (36000) of processor time for each reader,
-KILLS (1000). COMMANDS, words with spaces between, limits faults and policies to commands that begin with one of them,
-operations to policies and memcheck to runs.
+KILLS (1000). COMMANDS, with commas between ("rig async, run"), limits faults and policies to commands that begin with
+one of them, operations to policies and memcheck to runs.
 Each finished piece of work is a line of .build/soak/PART.jsonl, so that a part that is interrupted goes on
 where it was; without this folder it begins anew. The rows of results/soak.csv are the sums of these lines, one for each
 name; `run` is when the folder was made. The page is made from the rows. A new row of operations, fuzz or kills stands

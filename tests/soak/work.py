@@ -70,7 +70,8 @@ class Setting:
     @staticmethod
     def wants(name):
         """Whether this command, policy or run is to be tried."""
-        return name.startswith(tuple(os.environ.get("COMMANDS", "").split()) or "")
+        begins = (begin.strip() for begin in os.environ.get("COMMANDS", "").split(","))
+        return name.startswith(tuple(filter(None, begins)) or "")
 
     @staticmethod
     def amount(name, otherwise):
