@@ -283,8 +283,9 @@ struct ar_policy_ops {
      * a trace. The change holds from the next call on. INVALID, UNSUPPORTED: with a sentence. */
     enum ar_status (*change)(struct ar_policy *self, const char *change, struct ar_error *error);
 
-    /* The watch of free blocks is set or removed: a policy that has a copy of its hooks without a
-     * watch sets its `ops` to what holds now. */
+    /* Called after the watch was set or removed. A policy with two copies of alloc and free, with
+     * and without reports to the watch, points `ops` to the one to use. Callers that keep hooks
+     * read them again. */
     void (*watched)(struct ar_policy *self);
 };
 

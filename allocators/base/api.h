@@ -20,7 +20,7 @@
  * are folded in. */
 #define AR_INLINE static inline __attribute__((always_inline))
 
-/* After a parameter that a type of function demands and this one does not need. */
+/* Marks a parameter that the type of the function demands and the function does not use. */
 #define AR_UNUSED __attribute__((unused))
 
 /* The number of items of an array. */

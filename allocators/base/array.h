@@ -35,7 +35,7 @@ static inline bool ar_array_make_room(void *array, size_t count, size_t *room, s
 }
 
 /* Adds an item at the end of such an array, of which `items`, `count` and `room` are variables or
- * members. False: no host memory, and nothing changed. */
+ * members. `item` must not use `count`. False: no host memory, and nothing changed. */
 #define AR_ARRAY_ADD(items, count, room, item)                                                     \
     (ar_array_make_room(&(items), (count), &(room), sizeof *(items)) &&                            \
      ((items)[(count)++] = (item), true))

@@ -47,7 +47,8 @@ AR_API uint64_t *ar_map_add(struct ar_map *map, uint64_t key);
 /* Returns false if the key is not there. */
 AR_API bool ar_map_remove(struct ar_map *map, uint64_t key);
 
-/* The value of each key in turn, in no order; NULL after the last. At first `*at` is 0. */
+/* The value of each key in turn, in no order; NULL after the last. At first `*at` is 0. The map
+ * must not change in between. */
 AR_API uint64_t *ar_map_next(const struct ar_map *map, size_t *at);
 
 /* For values of one word: adds the key or changes its value. HOST_MEMORY, or INVALID for

@@ -69,7 +69,7 @@ AR_API enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status sta
 #define ar_no_memory(error, ...)                                                                   \
     ar_error_set(error, AR_HOST_MEMORY, "no host memory for " __VA_ARGS__)
 
-/* In a function that ends in (.., format, ...): prints its arguments into `text`. */
+/* In a function whose parameters end in (.., format, ...): prints its arguments into `text`. */
 #define AR_PRINT(text, room, format)                                                               \
     do {                                                                                           \
         va_list ar_arguments;                                                                      \

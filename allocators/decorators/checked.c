@@ -122,7 +122,8 @@ static bool compare_range(void *argument, const struct ar_policy_range *range)
     const struct ar_policy_block *block = at < self->count ? &self->shadows[at].block : NULL;
     if (block && block->address < range->address)
         snprintf(compare->problem, sizeof compare->problem,
-                 "the live block at %" PRIu64 " is no used range of the walk", block->address);
+                 "the walk has no used range at %" PRIu64 ", where a block is live",
+                 block->address);
     else if (!block || block->address + block->granted_bytes > compare->end)
         snprintf(compare->problem, sizeof compare->problem,
                  "the walk shows a used range at %" PRIu64 ", which is not a live block",

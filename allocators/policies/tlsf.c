@@ -2,7 +2,8 @@
  * for real-time systems", 2004), deciding as mattconte/tlsf (2020) on 64 bits:
  *
  * 1. Sizes round up to 8 bytes, at least 24. There is a class for each 8 bytes below 256 bytes, and
- *    32 classes for each power of two above. Two levels of bitmaps find a class that holds a block.
+ *    32 classes for each power of two above. A bitmap finds a class that holds a block (the
+ *    reference has two levels).
  * 2. A request searches from the next class up, so every block there is large enough (good fit).
  *    The block that was freed last is taken first.
  * 3. A block is cut if at least a smallest block and its header are left. A freed block merges with

@@ -142,12 +142,8 @@ static void fault(struct checking *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void fault(struct checking *c, const char *format, ...)
 {
-    va_list arguments;
-    if (c->verdict->faults++ >= BOUND_FAULTS_MOST)
-        return;
-    va_start(arguments, format);
-    vsnprintf(c->verdict->texts[c->verdict->faults - 1], BOUND_FAULT_TEXT, format, arguments);
-    va_end(arguments);
+    if (c->verdict->faults++ < BOUND_FAULTS_MOST)
+        AR_PRINT(c->verdict->texts[c->verdict->faults - 1], BOUND_FAULT_TEXT, format);
 }
 
 static int compare_named(const void *left, const void *right)

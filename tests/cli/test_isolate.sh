@@ -93,7 +93,7 @@ check a_lie_names_the_policy grep -qE '^allocrig: policy .*/bad.so:lie=overlap,l
 check a_lie_is_told_in_the_table grep -qE 'DNF: broke the contract: event [0-9]+: the request failed: call [0-9]+: .* overlaps the live one' <(tr -s ' \n' ' ' <"$out")
 check a_limit_is_told grep -qE '[0-9]+ bytes are reserved, above limit=67108864' "$tmp/lies.json"
 check a_counter_is_told grep -qE 'the counter .failures. is 1, alloc has returned NO_MEMORY 0 times' "$tmp/lies.json"
-check a_block_outside_is_told grep -qE 'the live block at 4096 is no used range of the walk' "$tmp/lies.json"
+check a_block_outside_is_told grep -qE 'the walk has no used range at 4096, where a block is live' "$tmp/lies.json"
 check there_are_lies [ "$(wc -w <<<"$lies")" -ge 20 ]
 check the_liar_is_not_ranked [ "$(awk -F, '$1 == "torch" && $15 == "true"' "$tmp/lies.csv" | wc -l)" = 2 ]
 for lie in $lies; do

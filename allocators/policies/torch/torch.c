@@ -447,12 +447,9 @@ static void add_setting(char *list, size_t list_bytes, const char *format, ...)
 static void add_setting(char *list, size_t list_bytes, const char *format, ...)
 {
     size_t used = strlen(list);
-    va_list arguments;
-    va_start(arguments, format);
     if (used + 1 < list_bytes && used)
         list[used++] = ',';
-    vsnprintf(list + used, list_bytes - used, format, arguments);
-    va_end(arguments);
+    AR_PRINT(list + used, list_bytes - used, format);
 }
 
 /* Appends the divisions: one number if all sizes have the same, else a list by MiB. */

@@ -100,8 +100,7 @@ static const struct ar_option options[] = {
                  "buffer of new weights from another process; 0: of the piece that arrives"),
     AR_OPT_CHOICE(speculative, "none", "none|ngram|eagle|draft",
                   "what proposes tokens (vLLM V1): the text, a layer that shares embedding and "
-                  "output with the "
-                  "model (EAGLE, MTP), or a model of its own"),
+                  "output with the model (EAGLE, MTP), or a model of its own"),
     AR_OPT_COUNT(num_speculative_tokens, "3", 1, 64, "proposed in a step"),
     AR_OPT_TEXT(draft_model, "", "of speculative = draft; as the option model"),
     AR_OPT_FRACTION(acceptance, "0.7", 0, 1, "of proposed tokens, if the one before was accepted"),

@@ -70,8 +70,7 @@ static const struct ar_option options[] = {
                  "activations of a capture for each token, as one request"),
     AR_OPT_TEXT(requests, NULL,
                 "instead, for each layer: bytes for each token and how many later ones it "
-                "outlives, \"2048:1 "
-                "6144:8\""),
+                "outlives, \"2048:1 6144:8\""),
     AR_OPT_BYTES(kept_per_token, "0", 0, 0, "what stays live of each size for each token"),
     AR_OPT_BYTES(workspace, "0", 0, 0,
                  "of cuBLAS for the stream of the captures; stays live in the pool"),
