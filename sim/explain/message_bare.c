@@ -172,7 +172,8 @@ const char message_how_warm[] =
     "\xeb\xa9\x94\xeb\xaa\xa8\xeb\xa6\xac\xeb\xb6\x80\xec\xa1\xb1|"                                \
     "\xeb\xa9\x94\xeb\xaa\xa8\xeb\xa6\xac\xea\xb0\x80\xeb\xb6\x80\xec\xa1\xb1|"                    \
     "nichtgen\xc3\xbcgendarbeitsspeicher|nichtgen\xc3\xbcgendspeicher|"                            \
-    "memoriainsuficiente|m\xc3\xa9moireinsuffisante|mem\xc3\xb3riainsuficiente|"                   \
+    "memoriainsuficiente|memoriainsufficiente|m\xc3\xa9moireinsuffisante|"                         \
+    "mem\xc3\xb3riainsuficiente|"                                                                  \
     "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0"         \
     "\xbe\xd0"                                                                                     \
     "\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8|"                                                \
@@ -191,19 +192,23 @@ const char message_how_warm[] =
     "zuwenigspeicher|"                                                                             \
     "zuwenigarbeitsspeicher"
 
-/* In German, French, Spanish, Portuguese and Russian: memory, and words that say that there was too
- * little of it. */
+/* In German, French, Spanish, Portuguese, Italian and Russian: memory, and words that say that
+ * there was too little of it. */
 #define OTHER_MEMORY                                                                               \
     "|speicher|grafikspeicher|videospeicher|m\xc3\xa9moire|memoria|mem\xc3\xb3ria|"                \
-    "\xd0\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82"
+    "\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82"
 #define OTHER_TOO_LITTLE                                                                           \
-    "|reichtnicht|insuffisant|insuficient|ersch\xc3\xb6pft|agotad|esgotad|"                        \
+    "|reichtnicht|nichtgen|istvoll|insuffisant|insuficient|ersch\xc3\xb6pft|agotad|esgotad|"       \
+    "esaurit|"                                                                                     \
+    "\xc3\xa9puis\xc3\xa9|"                                                                        \
     "\xd0\xb5\xd1\x85\xd0\xb2\xd0\xb0\xd1\x82|"                                                    \
     "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82"
 
 /* In Chinese: memory of a card, memory of the host, and words that say that it was used up. */
-#define CHINESE_VRAM "\xe6\x98\xbe\xe5\xad\x98"
-#define CHINESE_RAM  "\xe5\x86\x85\xe5\xad\x98"
+#define CHINESE_VRAM      "\xe6\x98\xbe\xe5\xad\x98"
+#define CHINESE_RAM       "\xe5\x86\x85\xe5\xad\x98"
+#define CHINESE_CARD_RAM  "\xe6\x98\xbe\xe5\x8d\xa1" CHINESE_RAM
+#define CHINESE_CARDS_RAM "\xe6\x98\xbe\xe5\x8d\xa1\xe7\x9a\x84" CHINESE_RAM
 #define CHINESE_USED_UP                                                                            \
     "\xe4\xb8\x8d\xe8\xb6\xb3|"                                                                    \
     "\xe4\xb8\x8d\xe5\xa4\x9f|"                                                                    \
@@ -407,8 +412,9 @@ static const struct message_form bares[] = {
      "signal-9(sigkill)|bysigkill|withsigkill|signalsigkill|signals.sigkill:9|signal:killed|"
      "task#:killed|killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
      MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
-    {"memory|vram|videomem|gpumem|devicemem|alloc|" CHINESE_VRAM OTHER_MEMORY, MESSAGE_DRIVER, "",
-     message_how_unknown, FORM_FAILS},
+    {"memory|vram|videomem|gpumem|devicemem|alloc|" CHINESE_VRAM "|" CHINESE_CARD_RAM
+     "|" CHINESE_CARDS_RAM OTHER_MEMORY,
+     MESSAGE_DRIVER, "", message_how_unknown, FORM_FAILS},
     {"outofm|out_of_m", MESSAGE_DRIVER, "", how_driver, FORM_END},
     {"outof", MESSAGE_DRIVER, "", how_driver, FORM_END | FORM_NEAR},
     {"out-of-memory", MESSAGE_DRIVER, "", how_driver, FORM_NEAR},
@@ -432,6 +438,23 @@ static bool is_rmm(const struct message_text *text)
 }
 
 #define NEAR_CHARACTERS 100
+#define NEAR_CLAUSE     16 /* characters on each side of a size */
+
+/* Words for a card or its memory in German, Spanish, French, Portuguese, Italian, Russian, Chinese,
+ * Japanese and Korean. A letter with an accent is cut if a digit of its escape could follow. */
+static const char other_cards[] =
+    "grafik|videospeicher|tarjeta|cartegraphique|cartesgraphiques|cartevid\xc3\xa9o|"
+    "m\xc3\xa9moiregraphique|m\xc3\xa9moirevid\xc3\xa9o|placadevideo|memoriadevideo|schedavideo|"
+    "schedagrafica|memoriavideo|memoriagrafica|placadev\xc3|placagr\xc3|mem\xc3\xb3riadev\xc3|"
+    "mem\xc3\xb3riagr\xc3|memoriadev\xc3|memoriagr\xc3|\xd0\xb2\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbe|"
+    "\xd0\x92\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbe|"
+    "\xe3\x82\xb0\xe3\x83\xa9\xe3\x83\x95\xe3\x82\xa3\xe3\x83\x83\xe3\x82\xaf|"
+    "\xe3\x83\x93\xe3\x83\x87\xe3\x82\xaa\xe3\x83\xa1\xe3\x83\xa2\xe3\x83\xaa|"
+    "\xe3\x83\x93\xe3\x83\x87\xe3\x82\xaa\xe3\x82\xab\xe3\x83\xbc\xe3\x83\x89|"
+    "\xea\xb7\xb8\xeb\x9e\x98\xed\x94\xbd|"
+    "\xeb\xb9\x84\xeb\x94\x94\xec\x98\xa4\xeb\xa9\x94\xeb\xaa\xa8\xeb\xa6\xac|"
+    "\xeb\xb9\x84\xeb\x94\x94\xec\x98\xa4\xec\xb9\xb4\xeb\x93\x9c|"
+    "\xeb\xb9\x84\xeb\x94\x94\xec\x98\xa4\xeb\x9e\xa8|" CHINESE_CARD_RAM "|" CHINESE_CARDS_RAM;
 
 /* The device that words near `at` name; "" for an unknown one, NULL for none: a failure to allocate
  * may be one of anything else. What imitates CUDA stands before it. */
@@ -439,42 +462,25 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
 {
     static const struct {
         const char *words, *device;
-    } cards[] = {{"rocm", "HIP"},
-                 {"[hip]", "HIP"},
-                 {"hipmalloc", "HIP"},
-                 {"hiperror", "HIP"},
-                 {"vulkan", "Vulkan"},
-                 {"vkallocate", "Vulkan"},
-                 {"d3d12", "D3D12"},
-                 {"directx", "D3D12"},
-                 {"opencl", "OpenCL"},
-                 {"clcreate", "OpenCL"},
-                 {"sycl", "XPU"},
-                 {"level_zero", "XPU"},
-                 {"mtl", "Metal"},
-                 {".hip", "HIP"},
-                 {".cu", "CUDA"},
-                 {"metal", ""},
-                 {"cuda", "CUDA"},
-                 {"gpu", ""},
-                 {"hip", ""},
-                 {"device", ""},
-                 {"vram", ""},
-                 {CHINESE_VRAM, ""},
-                 {"videomemory", ""},
-                 {"videoram", ""},
-                 {"videocard", ""},
-                 {"graphicscard", ""},
-                 {"graphicsmem", ""},
-                 {"graphicmem", ""},
-                 {"grafik", ""},
-                 {"tarjeta", ""},
-                 {"\xd0\xb2\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbe", ""}};
+    } cards[] = {{"rocm", "HIP"},      {"[hip]", "HIP"},
+                 {"hipmalloc", "HIP"}, {"hiperror", "HIP"},
+                 {"vulkan", "Vulkan"}, {"vkallocate", "Vulkan"},
+                 {"d3d12", "D3D12"},   {"directx", "D3D12"},
+                 {"opencl", "OpenCL"}, {"clcreate", "OpenCL"},
+                 {"sycl", "XPU"},      {"level_zero", "XPU"},
+                 {"mtl", "Metal"},     {".hip", "HIP"},
+                 {".cu", "CUDA"},      {"metal", ""},
+                 {"cuda", "CUDA"},     {"gpu", ""},
+                 {"hip", ""},          {"device", ""},
+                 {"vram", ""},         {CHINESE_VRAM, ""},
+                 {"videomemory", ""},  {"videoram", ""},
+                 {"videocard", ""},    {"graphicscard", ""},
+                 {"graphicsmem", ""},  {"graphicmem", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
             return cards[i].device;
-    return NULL;
+    return message_text_any(text, other_cards, from, at + reach) ? "" : NULL;
 }
 
 /* Whether "out of memory" is cut within its last word. */
