@@ -709,6 +709,39 @@ static size_t find_said(const struct message_text *text, const struct message_fo
     return MESSAGE_NOWHERE;
 }
 
+/* Whether a size at [at, end) is one of the disk or of the host, as the words of its clause say. */
+static bool is_beside_host(const struct message_text *text, size_t at, size_t end)
+{
+    static const char others[] = "disk|swap|host|cpu|systemmem|systemram|mainmem";
+    size_t from = at, to = end;
+    while (from > 0 && at - from < NEAR_CLAUSE && !strchr(",;:", text->chars[from - 1]))
+        from--;
+    while (to < text->count && to - end < NEAR_CLAUSE && !strchr(",;", text->chars[to]))
+        to++;
+    if (message_text_any(text, others, from, to))
+        return true;
+    size_t ram = message_text_find(text, "ram", from, to);
+    return ram != MESSAGE_NOWHERE && !is_of_card(text, ram, ram + strlen("ram"));
+}
+
+/* Reads the first figure of these patterns that is one of the card. */
+static void read_of_card(const struct message_text *text, const char *patterns, size_t from,
+                         size_t to, enum message_figure_name name, struct message *self)
+{
+    for (const char *words = patterns; words; words = message_pattern_next(words)) {
+        struct message_figure figures[MESSAGE_FIGURE_COUNT] = {0};
+        size_t at = from, end;
+        while ((at = message_pattern_find(text, words, at, to, -1, figures, &end)) !=
+                   MESSAGE_NOWHERE &&
+               is_beside_host(text, at, end))
+            at++;
+        if (at != MESSAGE_NOWHERE) {
+            self->figures[name] = figures[name];
+            return;
+        }
+    }
+}
+
 /* What the sentence of a request says of the card: "needs 6 GB, but the device has only 4 GB". A
  * size that the request does not exceed is not the reason of the failure, so it is left out. */
 static void read_card_beside(const struct message_text *text, size_t at, struct message *self)
@@ -716,15 +749,14 @@ static void read_card_beside(const struct message_text *text, size_t at, struct 
     static const char words[] = "onlyFfree|onlyFavail|onlyFleft|onlyFis|onlyFare|availableF|"
                                 "available:F|freememory:F|freeF|free:F|Favailable|Fisavailable|"
                                 "Fareavailable|Ffree|Fisfree|Fleft";
-    static const char totals[] = "hasonlyT|onlyhasT|haveonlyT|totalT|total:T|Ttotal|"
-                                 "Tintotal|freeofT|leftofT|availableofT";
+    static const char totals[] = "hasonlyT|onlyhasT|haveonlyT|freeofT|leftofT|availableofT";
     struct message_figure *figures = self->figures;
     struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
     struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
     uint64_t asked = figures[MESSAGE_FIGURE_ASKED].bytes;
     size_t from = message_text_sentence_begin(text, at), to = message_text_sentence_end(text, at);
-    (void)message_pattern_read(text, words, from, to + 1, -1, figures);
-    (void)message_pattern_read(text, totals, from, to + 1, -1, figures);
+    read_of_card(text, words, from, to + 1, MESSAGE_FIGURE_FREE, self);
+    read_of_card(text, totals, from, to + 1, MESSAGE_FIGURE_TOTAL, self);
     available->known &= available->bytes < asked;
     total->known &= total->bytes != asked && total->bytes != available->bytes;
     self->card_told = total->known || available->known;
@@ -733,6 +765,8 @@ static void read_card_beside(const struct message_text *text, size_t at, struct 
 /* The words around a message that names no program. */
 static void read_around(const struct message_text *text, size_t at, struct message *self)
 {
+    /* What is free may be a pool's. */
+    static const char listed[] = "requested=Afree=F|requested=A,free=F|requested:A,free:F";
     const char *card = card_near(text, at, NEAR_CHARACTERS / 3);
     card = card && *card ? card : card_near(text, at, 3 * NEAR_CHARACTERS);
     size_t request = message_text_request(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
@@ -743,7 +777,9 @@ static void read_around(const struct message_text *text, size_t at, struct messa
     }
     if (card && !self->device[0])
         snprintf(self->device, sizeof self->device, "%s", card);
-    if (request != MESSAGE_NOWHERE && !self->host)
+    bool list = message_pattern_read(text, listed, message_text_sentence_begin(text, at),
+                                     message_text_sentence_end(text, at) + 1, 0, self->figures);
+    if (request != MESSAGE_NOWHERE && !self->host && !list)
         read_card_beside(text, request, self);
 }
 
