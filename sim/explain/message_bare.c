@@ -421,8 +421,9 @@ static const struct message_form bares[] = {
     {"ram|systemmemory|hostmemory|cpumemory|" CHINESE_RAM, MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST | FORM_LIKELY | FORM_FAILS | FORM_WORD},
     {"oom|out-of-memory", MESSAGE_DRIVER, "", message_how_unknown, FORM_FAILS | FORM_WORD},
-    {"oomson|oomswith|oomsduring|oomsafter|oomswhile|oomstrying", MESSAGE_DRIVER, "",
-     message_how_unknown, 0},
+    {"oomson|oomswith|oomsduring|oomsafter|oomswhile|oomstrying|oomswhen|oomsat|oomsin|oomsif|"
+     "oomsbefore",
+     MESSAGE_DRIVER, "", message_how_unknown, FORM_WORD},
     {"jobwaskilled|jobgotkilled|processwaskilled|processgotkilled|processiskilled|itgetskilled|"
      "itgotkilled|itwaskilled|getskilled|gotkilled|scriptwaskilled|"
      "trainingwaskilled|processeswerekilled|\"killed\"|'killed'|exitsignal9",
@@ -649,6 +650,28 @@ static bool is_whole(const struct message_text *text, size_t at, size_t end)
            !isalnum((unsigned char)after) && (after == '.' || !strchr(marks, after));
 }
 
+/* Whether a whole word of these ends at `at`. */
+static bool is_behind(const struct message_text *text, const char *words, size_t at)
+{
+    for (; words; words = message_pattern_next(words)) {
+        char word[16];
+        size_t length = strcspn(words, "|");
+        snprintf(word, sizeof word, "%.*s", (int)length, words);
+        if (message_text_ends(text, word, at) &&
+            (at == length || message_text_apart(text, at - length)))
+            return true;
+    }
+    return false;
+}
+
+/* Before "killed" in quotes: what shows the word, or what was killed. */
+static const char shows[] = "is|was|get|gets|got|getting|shows|showed|says|said|say|saying|prints|"
+                            "printed|just|only|simply|see|seeing|message|process|job|script|"
+                            "training|error|with|reports";
+/* Before "OOMs", if they are events that are counted or prevented. */
+static const char counts[] =
+    "no|zero|0|of|many|any|fewer|more|for|from|fixes|causes|analyze|debug|handle|detect|explain";
+
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
  * failure of something else, or part of a sentence. */
 static bool is_said(const struct message_text *text, const struct message_form *form, size_t at,
@@ -671,14 +694,18 @@ static bool is_said(const struct message_text *text, const struct message_form *
     if (form->framework == MESSAGE_TRITON_SERVER && message_text_has(text, "isinsufficientforcuda"))
         return false;
     if (message_claim_is_code(text, at) || message_claim_is_task(text, at) ||
-        message_claim_is_defined(text, at + length) ||
+        message_claim_is_template(text, at) || message_claim_is_defined(text, at + length) ||
         message_text_other_reason(text, at + length) ||
         (form->how == message_how_unknown && names_other_error(text, at, at + 4 * NEAR_CHARACTERS)))
+        return false;
+    if (form->how == how_killed && strchr("\"'", text->chars[at]) && !is_behind(text, shows, at))
         return false;
     bool code = memchr(text->chars + at, '_', length) != NULL; /* the name of an error */
     if ((!code && message_claim_is_feared(text, at)) ||
         (message_text_ends(text, "oom", at + length) && *rest == 's'))
         return false; /* "CUDA OOMs: 1" is a counter */
+    if (strncmp(rest - length, "ooms", 4) == 0 && is_behind(text, counts, at))
+        return false;
     if (form->flags & FORM_HOST && is_of_card(text, at, at + length))
         return false;
     if (at > 0 && isdigit((unsigned char)text->chars[at - 1]) &&

@@ -54,6 +54,21 @@ bool message_claim_is_code(const struct message_text *text, size_t at)
     return false;
 }
 
+/* Whether a colon stands before the words, as a program prints one: "Document 17: out of memory".
+ * One after the first words, if they are an error, is of its name: "Handle CUDA error: out of
+ * memory". */
+static bool is_printed(const struct message_text *text, size_t at)
+{
+    size_t words = 1;
+    for (size_t i = 1; i <= at && !strchr("\"'", text->chars[i - 1]); i++) {
+        words += message_text_apart(text, i);
+        if (text->chars[i - 1] == ':' && message_text_apart(text, i) &&
+            !(words <= 4 && message_text_ends(text, "error:", i)))
+            return true;
+    }
+    return false;
+}
+
 bool message_claim_is_task(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {"add",    "improve", "support",   "handle",
@@ -64,6 +79,20 @@ bool message_claim_is_task(const struct message_text *text, size_t at)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strncmp(text->chars, words[i], strlen(words[i])) == 0 &&
             text->gaps[strlen(words[i])] == MESSAGE_GAP_SPACE)
+            return !is_printed(text, at);
+    return false;
+}
+
+bool message_claim_is_template(const struct message_text *text, size_t at)
+{
+    static const char words[] = "%zubytes|%lubytes|%llubytes|%ldbytes|%lldbytes|%dbytes|%ubytes|"
+                                "%sbytes|{}bytes|<n>bytes";
+    size_t from = message_text_sentence_begin(text, at), end = message_text_sentence_end(text, at);
+    if (message_text_any(text, words, from, end + 1))
+        return true;
+    for (size_t i = from; (i = message_text_find(text, "xbytes", i, end + 1)) != MESSAGE_NOWHERE;
+         i++)
+        if (message_text_apart(text, i) && message_text_apart(text, i + 1))
             return true;
     return false;
 }

@@ -12,8 +12,11 @@ bool message_claim_is_feared(const struct message_text *text, size_t at);
 bool message_claim_is_code(const struct message_text *text, size_t at);
 
 /* Whether the text begins with a task, and the words are in that line: "Add a check
- * for OOM". */
+ * for OOM". Behind a colon they are what a program printed: "Document 17: out of memory". */
 bool message_claim_is_task(const struct message_text *text, size_t at);
+
+/* Whether the sentence has a placeholder for the size: "failed to allocate %zu bytes". */
+bool message_claim_is_template(const struct message_text *text, size_t at);
 
 /* Whether the words that end at `end` are explained: "OOMKilled" means that .. */
 bool message_claim_is_defined(const struct message_text *text, size_t end);
