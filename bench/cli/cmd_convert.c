@@ -154,10 +154,9 @@ enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
     for (size_t i = 0; i < self.merged.count && !replaces; i++)
         replaces = cli_same_file(out, self.merged.at[i]);
     if (replaces)
-        return ar_invalid(error,
-                          "convert: OUT would overwrite \"%s\", which is an input; name "
-                          "another file",
-                          out);
+        return ar_invalid(
+            error, "convert: OUT would overwrite \"%s\", which is an input; name another file",
+            out);
     AR_TRY(trace_output_choose(out, self.format, true, &self.output, error));
     AR_TRY(open_source(&self, &source, error));
     AR_TRY(trace_output_save(source, out, &self.output, error));

@@ -182,8 +182,7 @@ static enum ar_status check_driver(struct ar_error *error)
     if (other && *other)
         return ar_invalid(error,
                           INJECTION
-                          " is %s: another tool records, and the driver allows only one; unset "
-                          "it",
+                          " is %s: another tool records, and the driver allows only one; unset it",
                           other);
     return AR_OK;
 }

@@ -335,8 +335,8 @@ static enum ar_status unknown(struct card *card, uint64_t address, const char *w
     card->figures.unknown++;
     return ar_invalid(error,
                       "allocrig: the program %s 0x%" PRIx64
-                      " on GPU %u, where no block starts; it was "
-                      "freed before, or comes from another allocator",
+                      " on GPU %u, where no block starts; it was freed before, or comes from "
+                      "another allocator",
                       what, address, card->ordinal);
 }
 

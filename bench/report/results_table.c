@@ -851,8 +851,7 @@ static void note_card(FILE *stream, const struct run_record *record)
     else if (!profile && info->capacity_bytes)
         say(stream,
             "%s was recorded on %s with %s for a process and runs here on %s: -d sim:capacity=%s "
-            "is "
-            "that memory.",
+            "is that memory.",
             info->name, info->card[0] ? info->card : "a card", AR_SIZE(recorded_card_usable(info)),
             here, AR_SIZE_EXACT(recorded_card_usable(info)));
     else if (!profile && info->card[0])

@@ -114,9 +114,7 @@ static const struct failure {
     {"sigterm", "a process that was told to end", false},
     {"invalidargument", "a call that was refused for its arguments", false},
     {"cublas_status_not_initialized",
-     "cuBLAS, which could not start: if the card was full, that "
-     "may be why",
-     false},
+     "cuBLAS, which could not start: if the card was full, that may be why", false},
 };
 
 static const struct failure *failure_in(const struct message_text *text, bool crash)

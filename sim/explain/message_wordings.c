@@ -137,10 +137,9 @@ static const char how_old_faiss[] =
     "memory; StandardGpuResources.setTempMemory with less, a smaller batch of queries, "
     "float16 storage.";
 static const char how_cache[] = "The cache of one request of max_model_len tokens needs more than "
-                                "gpu_memory_utilization leaves "
-                                "after the weights: lower max_model_len{length}, raise "
-                                "gpu_memory_utilization, use an fp8 cache "
-                                "(kv_cache_dtype), or more GPUs (tensor_parallel_size).";
+                                "gpu_memory_utilization leaves after the weights: lower "
+                                "max_model_len{length}, raise gpu_memory_utilization, use an fp8 "
+                                "cache (kv_cache_dtype), or more GPUs (tensor_parallel_size).";
 static const char how_store[] =
     "Ray's object store is part of /dev/shm. Delete references that are not needed, raise "
     "object_store_memory, or let it spill to disk.";
