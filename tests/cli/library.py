@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -62,8 +63,8 @@ if "ALLOCRIG_PROGRAM" in os.environ:
     twin = allocrig.twin(scenario, what_if=False)
     assert twin["outcome"] == "fits" and twin["peak"]["bytes"] == 13088 << 20 and str(twin).startswith("small: "), twin
     assert allocrig.twin(scenario, {"kv.bytes": "14GiB"}, what_if=False)["outcome"] == "out of memory"
-info = allocrig.workload("order_flip")
-assert info["events"] == sum(1 for _ in allocrig.events("order_flip")) == rows[0]["events"]
+info = allocrig.workload(pathlib.Path("order_flip"))
+assert info["events"] == sum(1 for _ in allocrig.events(pathlib.Path("order_flip"))) == rows[0]["events"]
 assert allocrig.version().count(".") == 2 and allocrig.__version__ == allocrig.version()
 assert found["frees_mode"] == "ordered" and "frees" not in found
 if "ALLOCRIG_PROGRAM" in os.environ:
@@ -96,7 +97,7 @@ other.free(twice)
 for refused, why in ((lambda: hand.free(12), "takes the block that alloc() returned"),
                      (lambda: hand.free(foreign), "freed already, or of another session"),
                      (lambda: other.free(twice), "freed already, or of another session"),
-                     (lambda: allocrig.run("tor\0ch", "order_flip"), "the number 0"),
+                     (lambda: allocrig.run("tor\0ch", "order_flip"), "contains a NUL character"),
                      (lambda: allocrig.capacity("growth", "order_flip", capacity=3), "leave out capacity=")):
     try:
         refused()

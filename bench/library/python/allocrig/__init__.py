@@ -105,9 +105,10 @@ def _text(value):
 
 def _encoded(text):
     """For the library; a file name keeps bytes that are no UTF-8."""
-    if "\0" in text:
-        raise ValueError(f"{text!r} has a character of the number 0")
-    return os.fsencode(text)
+    encoded = os.fsencode(text)
+    if b"\0" in encoded:
+        raise ValueError(f"{text!r} contains a NUL character")
+    return encoded
 
 
 def _experiment(lib, policies, workloads, devices, options):
