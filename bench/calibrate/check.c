@@ -175,7 +175,7 @@ static enum ar_status arena_go(struct program *self)
 static enum ar_status pool_use_once(struct program *self)
 {
     uint64_t address;
-    AR_TRY(pool_open_keeping(self->backing));
+    AR_TRY(meter_pool_open(self->backing));
     AR_TRY(block_make(self, true, LEAST_BYTES, &address));
     AR_TRY(block_free(self, true, address));
     self->device->ops->sync(self->device, UINT32_MAX);

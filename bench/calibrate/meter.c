@@ -292,7 +292,7 @@ bool meter_done(struct meter *self, struct ar_backing_ticket ticket, struct mete
     return take(self, "done", false, SIM_COST_event_poll, AR_OK, into);
 }
 
-enum ar_status pool_open_keeping(struct ar_backing *backing)
+enum ar_status meter_pool_open(struct ar_backing *backing)
 {
     static const struct ar_backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
                                                    .follow_events = true,

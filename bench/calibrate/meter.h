@@ -119,7 +119,7 @@ static inline uint64_t meter_whole_ns(const struct meter *self)
 }
 
 /* Opens the stream-ordered pool; it keeps its memory until it is trimmed. */
-enum ar_status pool_open_keeping(struct ar_backing *backing);
+enum ar_status meter_pool_open(struct ar_backing *backing);
 
 /* Leaves the host's caches cold, as a program does between two driver calls: it reads more memory
  * than the caches of a core hold. A simulated device has no host and needs none of this. */

@@ -83,7 +83,7 @@ bool parts_pool_open(struct meter *meter)
 {
     if (!meter->device->props.has_pool || meter->status != AR_OK)
         return false;
-    meter->status = pool_open_keeping(meter->backing);
+    meter->status = meter_pool_open(meter->backing);
     if (meter->status != AR_OK)
         meter->call = "pool_open";
     return meter->status == AR_OK;
