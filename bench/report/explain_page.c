@@ -616,6 +616,7 @@ void explain_json_run(struct json_writer *json, const struct explain_page *page)
     json_put_text(json, "capacity_from", card_source_name(page->card->source));
     json_put_bool(json, "passed", result->passed);
     if (!result->passed) {
+        json_put_bool(json, "caught", page->caught);
         json_put_text(json, "cause", replay_cause_name(result->cause));
         json_put_text(json, "problem", result->problem[0] ? result->problem : NULL);
         put_request(json, result);

@@ -95,6 +95,8 @@ refuses message_with_a_capacity 2 '--message replays nothing' explain --message 
 run explain "$tmp/caught.pickle"
 check a_caught_failure_is_explained says 'requests 680\.7 MiB .* and fails; the program caught that and went on\.'
 check what_serves_it_is_said grep -q 'PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+run explain "$tmp/caught.pickle" --json "$tmp/caught.json"
+check json_says_that_it_was_caught grep -q '"caught": true' "$tmp/caught.json"
 run explain "$tmp/caught.pickle" --capacity 6GiB
 check with_more_it_is_served says 'every request was served'
 run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB --json "$tmp/passes.json"
