@@ -179,8 +179,17 @@ static const char *device_title(const struct run_record *record, char text[TITLE
     return text;
 }
 
-/* Under a generator that reacts to the policy the number of events differs between policies. In a
- * paper the table stands alone, so its caption says what its times are; `host`: measured. */
+/* In a paper a table stands alone, so its caption says what its times are; `host`: measured. */
+static const char *times_text(const struct run_record *first, enum table_form form, bool host)
+{
+    if (!table_is_latex(form))
+        return "";
+    if (host)
+        return "; times of the host";
+    return strcmp(first->device.kind, "sim") == 0 ? "; times are modelled" : "";
+}
+
+/* Under a generator that reacts to the policy the number of events differs between policies. */
 static void heading(struct table *table, const struct result_group *group, enum table_form form,
                     bool host)
 {
@@ -202,14 +211,11 @@ static void heading(struct table *table, const struct result_group *group, enum 
         snprintf(events, sizeof events, "%.0f to %.0f events, ", least, most);
     if (first->device.capacity_bytes != UINT64_MAX)
         ar_size_print(first->device.capacity_bytes, capacity, sizeof capacity);
-    const char *times = !table_is_latex(form)                    ? ""
-                        : host                                   ? "; times of the host"
-                        : strcmp(first->device.kind, "sim") == 0 ? "; times are modelled"
-                                                                 : "";
     table_heading(table, "%s: %sfrees %s, host %s, %s, %s%s%s%s", group_title(group, title), events,
                   replay_frees_name(first->frees), replay_host_name(first->host),
                   device_title(first, device), capacity,
-                  first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of, times);
+                  first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of,
+                  times_text(first, form, host));
 }
 
 /* Very large figures are written short, so that one policy does not widen its whole column. */
@@ -618,10 +624,10 @@ enum ar_status pairs_table_print(const struct results *results, FILE *stream, en
         char title[TITLE_ROOM];
         if (!result_group_has_pairs(group))
             continue;
-        table_heading(table, "%s: compared with %s, frees %s, host %s, %s",
+        table_heading(table, "%s: compared with %s, frees %s, host %s, %s%s",
                       group_title(group, title), first->policy_spec,
                       replay_frees_name(first->frees), replay_host_name(first->host),
-                      first->device_spec);
+                      first->device_spec, times_text(first, form, false));
         for (size_t j = 1; j < group->policy_count; j++)
             pair_rows(table, group, &group->policies[j], results->values);
     }
@@ -689,10 +695,10 @@ static void add_repeated_group(struct table *table, struct placed_rows *rows, en
     for (size_t i = 0; i < rows->count; i++)
         rows->by[i] = rows->items[i].by;
     statistic_places(rows->by, rows->count, rows->places);
-    table_heading(table, "%s: slowdown of %s, frees %s, host %s, %s", first->workload.name,
+    table_heading(table, "%s: slowdown of %s, frees %s, host %s, %s%s", group->name,
                   group->slowdown == METRIC_steady_slowdown ? "steady steps" : "the whole run",
                   replay_frees_name(first->frees), replay_host_name(first->host),
-                  device_title(first, device));
+                  device_title(first, device), times_text(first, form, false));
     for (size_t i = 0; i < rows->count; i++)
         repeated_row(table, &rows->items[i], &rows->places[i], form, values);
 }

@@ -29,6 +29,8 @@ check tex_groups_are_closed [ "$(grep -c '^.begin{table}$' "$tmp/r.tex")" = "$(g
 # each _ % & # of a text has its backslash: none is left once those are gone, but between columns
 check tex_is_escaped [ "$(grep -v '^%' "$tmp/r.tex" | sed 's/\\[_%&#{}$]//g; s/ & / /g' | grep -c '[_%#]')" = 0 ]
 check tex_says_that_times_are_modelled [ "$(grep -c "^.caption{.*sim h100.*; times are modelled" "$tmp/r.tex")" -gt 0 -a "$(grep -c "^.caption{.*; times of the host" "$tmp/r.tex")" -gt 0 ]
+for option in --reps --replicates; do "$ALLOCRIG" run -d sim -p growth -p torch -w order_flip $option 2 --latex - 2>/dev/null; done >"$tmp/pairs.tex"
+check tex_says_it_of_repetitions_and_pairs [ "$(grep -cE "^.caption{.*(slowdown of|compared with) .*; times are modelled" "$tmp/pairs.tex")" = 2 ]
 check tex_has_labels [ "$(grep -c '^.label{tab:[a-z]*-[a-z0-9-]*}$' "$tmp/r.tex")" = "$(grep -c '^.caption{' "$tmp/r.tex")" ]
 check tex_labels_differ [ "$(grep '^.label{' "$tmp/r.tex" | sort | uniq -d | wc -l)" = 0 ]
 check tex_fits_a_column grep -q '^.begin{tabular}{lrrrrr}$' "$tmp/r.tex"
