@@ -184,6 +184,18 @@ static bool add_group(struct grouping *self, size_t begin, size_t end)
     return true;
 }
 
+/* Files of different folders may have one name: then each shows its spec. */
+static void tell_workloads_apart(struct results *self)
+{
+    for (size_t i = 0; i < self->group_count; i++)
+        for (size_t j = 0; j < self->group_count; j++) {
+            const struct run_record *run = self->groups[i].runs, *other = self->groups[j].runs;
+            if (strcmp(run->workload.name, other->workload.name) == 0 &&
+                strcmp(run->workload_spec, other->workload_spec) != 0)
+                self->groups[i].name = run->workload_spec;
+        }
+}
+
 enum ar_status results_open(struct results *self, const struct run_record *runs, size_t count,
                             struct ar_error *error)
 {
@@ -208,6 +220,7 @@ enum ar_status results_open(struct results *self, const struct run_record *runs,
             end++;
         done = add_group(&grouping, begin, end);
     }
+    tell_workloads_apart(self);
     return done ? AR_OK : ar_no_memory(error, "the results");
 }
 

@@ -94,7 +94,8 @@ struct result_group {
     size_t run_count;
     const struct result_policy *policies;
     size_t policy_count;
-    const char *name; /* of the workload; its spec if each replicate has a workload of its own */
+    const char *name; /* of the workload; its spec if each replicate has a workload of its own, or
+                         another workload has this name */
     size_t workload_replicates; /* how many workloads; 1: all runs have the same */
     bool replicated;            /* runs have several seeds */
     enum metric slowdown;       /* slowdown_metric_of() */

@@ -392,7 +392,7 @@ static void write_policy(struct csv_writer *csv, const struct result_group *grou
 static bool figure_shows(const struct results *results, const struct result_group *group)
 {
     for (size_t i = 0; &results->groups[i] < group; i++)
-        if (strcmp(results->groups[i].name, group->name) == 0)
+        if (strcmp(results->groups[i].runs->workload_spec, group->runs->workload_spec) == 0)
             return false;
     return strcmp(group->runs->device_spec, results->runs[0].device_spec) == 0;
 }

@@ -45,9 +45,23 @@ static uint64_t capacity_at(const struct run_record *record, double ratio)
     return ar_size_round_up((uint64_t)ceil(live * ratio), 2 * AR_MIB);
 }
 
+/* Its name; its spec if each replicate has a workload of its own, or another has that name. */
+static const char *workload_name(const struct plan *plan, const struct run_record *records,
+                                 size_t workload, const char *name)
+{
+    const struct plan_workload *info = &plan->workloads[workload];
+    if (info->texts.count)
+        return info->text;
+    for (size_t i = 0; i < plan->run_count; i++)
+        if (strcmp(records[i].workload.name, name) == 0 &&
+            strcmp(plan->workloads[plan->runs[i].workload].text, info->text) != 0)
+            return info->text;
+    return name;
+}
+
 /* The runs of a point, one for each replicate, with the specs of its devices from `devices` on. */
 static void add_point(struct work *work, size_t workload, size_t policy, size_t ratio,
-                      const struct run_record *record, size_t devices)
+                      const struct run_record *record, const char *name, size_t devices)
 {
     const struct suite *suite = work->plan->suite;
     const struct plan_workload *info = &work->plan->workloads[workload];
@@ -63,7 +77,7 @@ static void add_point(struct work *work, size_t workload, size_t policy, size_t 
             .seed = suite->seed + replicate,
         };
     work->points[work->count++] = (struct slowdown_point){
-        .workload = info->texts.count ? info->text : record->workload.name,
+        .workload = name,
         .policy_spec = work->plan->policies[policy].text,
         .capacity_ratio = suite->ratios[ratio],
         .capacity_bytes = capacity_at(record, suite->ratios[ratio]),
@@ -100,9 +114,10 @@ static enum ar_status add_workload(struct work *work, const struct run_record *r
     if (!record)
         return AR_OK;
     AR_TRY(add_devices(work, records, workload, error));
+    const char *name = workload_name(plan, records, workload, record->workload.name);
     for (size_t policy = 0; policy < plan->policy_count; policy++)
         for (size_t i = 0; ranked(plan, policy) && i < plan->suite->ratio_count; i++)
-            add_point(work, workload, policy, i, record, devices);
+            add_point(work, workload, policy, i, record, name, devices);
     return AR_OK;
 }
 

@@ -219,6 +219,18 @@ check figures_show_the_first_device [ "$(wc -l <"$TEST_TMP/two/data/fragmentatio
 check and_it_is_said grep -q 'of several tables of a workload (devices, frees) they show' "$TEST_TMP/two.err" "$TEST_TMP/two/summary.md"
 plots/render.sh "$TEST_TMP/two/data" "$TEST_TMP/two/figures" svg >/dev/null 2>&1
 check captions_have_the_first_device eval 'grep -q "1.000 GiB" "$TEST_TMP/two/figures/captions.txt" && ! grep -q "2.000 GiB" "$TEST_TMP/two/figures/captions.txt"'
+# Two files of one name are two workloads.
+mkdir "$TEST_TMP/x" "$TEST_TMP/y"
+"$ALLOCRIG" gen gradient_tape:width=64 -o - | grep -v '^# name' >"$TEST_TMP/x/t.txt"
+"$ALLOCRIG" gen gradient_tape:width=32 -o - | grep -v '^# name' >"$TEST_TMP/y/t.txt"
+printf '%s\n' '[policies]' growth torch '[workloads]' "$TEST_TMP/x/t.txt" "$TEST_TMP/y/t.txt" '[slowdown]' 'at = 2' >"$TEST_TMP/same.ini"
+"$ALLOCRIG" run "$TEST_TMP/same.ini" -d sim --output "$TEST_TMP/same" >/dev/null 2>&1
+for name in fragmentation slowdown; do
+    check "files_of_one_name_have_their_specs_in_$name" [ "$(sed 1d "$TEST_TMP/same/data/$name.csv" | cut -d, -f1-2 | paste -sd ' ')" = \
+        "$TEST_TMP/x/t.txt,growth $TEST_TMP/x/t.txt,torch $TEST_TMP/y/t.txt,growth $TEST_TMP/y/t.txt,torch" ]
+done
+plots/render.sh "$TEST_TMP/same/data" "$TEST_TMP/same/figures" svg >/dev/null 2>&1
+check captions_have_both eval 'grep -q "x/t.txt: [0-9]" "$TEST_TMP/same/figures/captions.txt" && grep -q "y/t.txt: [0-9]" "$TEST_TMP/same/figures/captions.txt"'
 # Of two ways to free too.
 "$ALLOCRIG" run -p growth -w workloads/data/side_streams.default.csv.gz -d sim --output "$TEST_TMP/ways" >/dev/null 2>"$TEST_TMP/two.err"
 check figures_show_the_first_way_to_free [ "$(wc -l <"$TEST_TMP/ways/data/fragmentation.csv")" = 2 ]
