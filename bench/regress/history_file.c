@@ -604,8 +604,8 @@ static enum ar_status check(const struct result_set *results, struct history_sta
         letters++;
     if (stamp->commit[letters] || letters > COMMIT_LONGEST)
         return ar_invalid(error,
-                          "the commit \"%.40s\" is no name; write at most %d letters, digits and "
-                          "signs without spaces: --commit NAME",
+                          "the commit \"%.40s\" is no name; write at most %d ASCII characters "
+                          "without spaces: --commit NAME",
                           stamp->commit, COMMIT_LONGEST);
     if (!stamp->time)
         stamp->time = results->time ? results->time : "";

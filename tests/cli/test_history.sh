@@ -288,7 +288,7 @@ refuses no_file 2 'none.jsonl: cannot be read' history "$tmp/none.jsonl"
 refuses a_name_is_needed 2 'no file is given; write history FILE' history
 refuses one_file 2 'one file too many' history a b
 for commit in 'a b' $'a\nb' é "$(printf '%0101d' 0)"; do
-    refuses no_name_of_a_commit 2 'is no name; write at most 100 letters' history "$history" --append "$tmp/old.json" --commit "$commit"
+    refuses no_name_of_a_commit 2 'is no name; write at most 100 ASCII characters' history "$history" --append "$tmp/old.json" --commit "$commit"
 done
 refuses commit_of_what 2 'add --append' history "$history" --commit x
 refuses effect_is_a_number 2 'effect is "some"; it must be a number above 0' history "$history" --effect some
