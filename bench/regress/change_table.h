@@ -44,7 +44,6 @@ bool change_is_worse(enum change_place place, double change, enum change_place o
 bool verdict_is_worse(const struct verdict_row *row, const struct verdict_row *other);
 
 /* The value of a figure for a sentence: bytes also in MiB. */
-#define CHANGE_VALUE_ROOM 64
 const char *change_value_text(const char *figure, const char *value, char text[CHANGE_VALUE_ROOM]);
 
 /* Texts are borrowed. */
@@ -84,7 +83,7 @@ struct change_row {
     struct group_item item;
     const char *workload, *where; /* of the run: its workload as a spec, its device */
     const char *verdict;          /* "WORSE", "waived" */
-    char old[40], new[40];        /* both "-": no values */
+    char old[CHANGE_VALUE_ROOM], new[CHANGE_VALUE_ROOM]; /* both "-": no values */
     char remark[400];
     const struct waiver *waiver;
     size_t section;    /* rows of one section follow each other */

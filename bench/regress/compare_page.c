@@ -36,23 +36,24 @@ static void remark(const struct verdict_row *row, char text[400])
 }
 
 /* Nine digits of a fraction; values() prints all digits if nine do not tell two values apart. */
-static void shorten(const char *text, char shorter[40])
+static void shorten(const char *text, char shorter[CHANGE_VALUE_ROOM])
 {
     char *end;
     double number = strtod(text, &end);
     if (strchr(text, '.') && *end == 0)
-        snprintf(shorter, 40, "%.9g", number);
+        snprintf(shorter, CHANGE_VALUE_ROOM, "%.9g", number);
     else
-        snprintf(shorter, 40, "%.39s", text);
+        snprintf(shorter, CHANGE_VALUE_ROOM, "%s", text);
 }
 
-static void values(const struct verdict_row *row, char old[40], char new[40])
+static void values(const struct verdict_row *row, char old[CHANGE_VALUE_ROOM],
+                   char new[CHANGE_VALUE_ROOM])
 {
     shorten(row->old, old);
     shorten(row->new, new);
     if (strcmp(old, new) == 0 && strcmp(row->old, row->new) != 0) {
-        snprintf(old, 40, "%s", row->old);
-        snprintf(new, 40, "%s", row->new);
+        snprintf(old, CHANGE_VALUE_ROOM, "%s", row->old);
+        snprintf(new, CHANGE_VALUE_ROOM, "%s", row->new);
     }
 }
 
@@ -321,7 +322,7 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
     for (size_t i = 0; i < verdicts->count; i++) {
         const struct verdict_row *row = &verdicts->rows[i];
         char text[400];
-        char message[512];
+        char message[640];
         remark(row, text);
         snprintf(message, sizeof message, "%s: %s before, %s now; %s", verdict_name(row->verdict),
                  row->old, row->new, text);
@@ -349,12 +350,12 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
     fputs("  </testsuite>\n</testsuites>\n", stream);
 }
 
-/* A number as a number, "-" as null, an outcome as text. */
+/* A number as a number, "-" and "null" as null, an outcome as text. */
 static void put_value(struct json_writer *json, const char *key, const char *text)
 {
     char *end = NULL;
     double number = strtod(text, &end);
-    if (strcmp(text, "-") == 0)
+    if (strcmp(text, "-") == 0 || strcmp(text, "null") == 0)
         json_put_null(json, key);
     else if (*end || end == text)
         json_put_text(json, key, text);
@@ -370,11 +371,19 @@ static void put_row(struct json_writer *json, const struct verdict_row *row)
     json_put_text(json, "verdict", verdict_name(row->verdict));
     JSON_PUT(json, row, policy, workload);
     json_put_text(json, "device", row->where);
+    JSON_PUT(json, row, frees, host);
+    if (row->frees)
+        json_put_integer(json, "seed", row->seed);
+    else
+        json_put_null(json, "seed");
     json_put_text(json, "metric", row->figure);
-    put_value(json, "old", row->old);
-    put_value(json, "new", row->new);
+    put_value(json, "old", row->timed ? "-" : row->old);
+    put_value(json, "new", row->timed ? "-" : row->new);
     json_put_known_real(json, "change", row->change >= 0, row->change);
-    json_put_known_real(json, "p", row->timed, row->test.p);
+    json_put_known_real(json, "ratio", row->timed, row->test.ratio);
+    json_put_known_real(json, "low", row->timed, row->test.low);
+    json_put_known_real(json, "high", row->timed, row->test.high);
+    json_put_known_real(json, "p", row->timed, row->p);
     JSON_PUT(json, row, missing, added);
     json_put_text(json, "note", row->note[0] ? row->note : NULL);
     json_put_text(json, "waiver", change_is_waived(row->waiver) ? row->waiver->name : NULL);

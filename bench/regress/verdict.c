@@ -40,6 +40,9 @@ static struct verdict_row row_of(const struct result_row *run, const char *figur
         .workload = run->workload,
         .workload_name = run->workload_name,
         .where = run->device,
+        .frees = run->frees,
+        .host = run->host,
+        .seed = run->seed,
         .figure = figure,
         .old = "-",
         .new = "-",
@@ -91,13 +94,13 @@ static bool contradiction_of_ends(const struct result_row *old, const struct res
 
 /* Both values of a result set that has two, otherwise the one. */
 static void values_text(const struct result_row *run, const struct result_run *differs,
-                        enum metric metric, char text[40])
+                        enum metric metric, char text[CHANGE_VALUE_ROOM])
 {
-    char one[40], other[40];
+    char one[40], other[40] = "";
     result_value_text(&run->runs[0].metrics.at[metric], one);
     if (differs)
         result_value_text(&differs->metrics.at[metric], other);
-    snprintf(text, 40, "%.17s%s%.17s", one, differs ? " and " : "", differs ? other : "");
+    snprintf(text, CHANGE_VALUE_ROOM, "%s%s%s", one, differs ? " and " : "", other);
 }
 
 static bool contradiction_of_metric(const struct result_row *old_row,
@@ -329,6 +332,7 @@ static void conclude(struct work *work, struct verdict_row *row, double p)
     else
         row->verdict = within || sure ? VERDICT_SAME : VERDICT_AMBIGUOUS;
     row->change = size;
+    row->p = p;
     snprintf(row->old, sizeof row->old, "1");
     snprintf(row->new, sizeof row->new, "%.4f", test->ratio);
     snprintf(row->note, sizeof row->note,

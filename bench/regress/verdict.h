@@ -76,6 +76,9 @@ bool waivers_is_date(const char *text);
 
 #define VERDICT_INSTRUCTIONS 0.01
 
+/* Two values with all their digits, and " and ". */
+#define CHANGE_VALUE_ROOM 88
+
 enum verdict {
     VERDICT_SAME,
     VERDICT_BETTER,
@@ -92,13 +95,16 @@ const char *verdict_name(enum verdict verdict);
 struct verdict_row {
     enum verdict verdict;
     const char *policy, *workload, *workload_name, *where; /* borrowed from the result sets */
+    const char *frees, *host;                              /* NULL: a count of instructions */
+    uint64_t seed;                                         /* if `frees` */
     const char *figure;                                    /* a metric's name, or "outcome" */
-    char old[40], new[40];                                 /* as texts */
-    double change;     /* its size, as a fraction; below 0: it has none */
+    char old[CHANGE_VALUE_ROOM], new[CHANGE_VALUE_ROOM];   /* as texts; "-": none */
+    double change;     /* its size, as a fraction of the old value; below 0: it has none */
     double difference; /* of a share of a whole (change_is_share); below 0: it is none */
     char note[320];
     bool timed;
     struct rank_test test; /* if `timed` */
+    double p;              /* its `p`, corrected for the number of tests: the verdict's */
     const struct waiver *waiver;
     bool missing; /* a run or count that only OLD has */
     bool added;   /* a run that only NEW has */
@@ -142,8 +148,7 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
 /* A test case for every row: WORSE is a failure; waived, AMBIGUOUS and NO-DATA rows are skipped. */
 void compare_junit(const struct verdicts *verdicts, FILE *stream);
 
-/* The numbers of figures, and a row for each that is not an exact SAME. `change` is a fraction of
- * the old value; null: it has none. */
+/* The numbers of figures, and a row for each that is not an exact SAME; README.md describes it. */
 void compare_json(const struct verdicts *verdicts, FILE *stream);
 
 /* A line for every WORSE row: ::error, or ::warning if it is waived. */

@@ -40,7 +40,7 @@ check waste_ends_with_a_sentence grep -q 'allocrig: compare: [0-9]* figures are 
 check waste_is_annotated grep -q '^::error title=peak_granted_bytes is worse::random' "$out"
 check waste_in_markdown grep -q "^| WORSE | peak_granted_bytes" "$tmp/waste.md"
 check waste_in_junit grep -q '<failure type="regression" message="WORSE: ' "$tmp/waste.xml"
-check waste_in_json grep -qE '^    \{"verdict": "WORSE", "policy": ".*planted.so", "workload": "random:.*", "metric": "peak_granted_bytes", "old": [0-9]+, "new": [0-9]+, "change": 0\.0' "$tmp/waste-verdicts.json"
+check waste_in_json grep -qE '^    \{"verdict": "WORSE", "policy": ".*planted.so", "workload": "random:.*", "frees": "ordered", "host": "none", "seed": 1, "metric": "peak_granted_bytes", "old": [0-9]+, "new": [0-9]+, "change": 0\.0' "$tmp/waste-verdicts.json"
 check json_counts_regressions [ "$(grep -c '"verdict": "WORSE"' "$tmp/waste-verdicts.json")" = "$(sed -n 's/^  "regressions": \([0-9]*\),/\1/p' "$tmp/waste-verdicts.json")" ]
 run compare "$tmp/old.json" "$tmp/waste.json" --json - --annotations
 check annotations_are_not_in_the_json eval 'cmp -s "$out" "$tmp/waste-verdicts.json" && grep -q "^::error title=peak_granted" "$err"'
@@ -118,6 +118,8 @@ run compare "$tmp/count-old.json" "$tmp/count-same.json"
 check one_percent_more_instructions_is_the_same [ "$status" = 0 ]
 run compare "$tmp/count-old.json" "$tmp/count-more.json"
 check five_percent_more_instructions_is_caught [ "$status" = 1 ]
+run compare "$tmp/count-old.json" "$tmp/count-more.json" --json -
+check a_count_has_no_seed says '"frees": null, "host": null, "seed": null, "metric": "instructions", "old": 200(\.0)?, "new": 210(\.0)?, '
 run compare "$tmp/count-old.json" "$tmp/count-other.json"
 check another_compiler_is_no_data [ "$status" = 0 ]
 said another_compiler_is_said '^NO-DATA .*made by gcc before, now by clang'
@@ -136,6 +138,14 @@ check a_contradiction_is_no_alarm [ "$status" = 0 ]
 said a_contradiction_names_two_runs '^NO-DATA 1 peak_reserved_bytes of .*: [0-9]+ and 1[0-9]+ before, [0-9]+ .[0-9.]+ MiB. now; the results of OLD contradict each other: run 1 of 1.json and 1 of 2.json'
 run compare "$tmp/old.json" "$tmp/both" --all
 said the_new_result_set_is_named '^NO-DATA peak_reserved_bytes .*the results of NEW contradict each other: run 2 of 1.json and 2 of 2.json'
+sed -E 's/("internal_fragmentation_at_peak": )[0-9.e-]+/\13.2345678901234567e-05/' "$tmp/old.json" >"$tmp/both/1.json"
+sed -E 's/("internal_fragmentation_at_peak": )[0-9.e-]+/\1null/' "$tmp/old.json" >"$tmp/null.json"
+cp "$tmp/null.json" "$tmp/both/2.json"
+run compare "$tmp/both" "$tmp/old.json" --json -
+check two_values_are_whole says '"metric": "internal_fragmentation_at_peak", "old": "3\.23456789012345[0-9]*e-05 and null", '
+run compare "$tmp/null.json" "$tmp/old.json" --json -
+check no_value_is_null says '"metric": "internal_fragmentation_at_peak", "old": null, "new": [0-9.e-]+, '
+cp "$tmp/old.json" "$tmp/both/1.json"
 cp "$tmp/earlier.json" "$tmp/both/2.json"
 run compare "$tmp/both" "$tmp/old.json"
 said ends_that_contradict '^NO-DATA .*all others of .*: the results of OLD contradict each other: run [12] of 1.json and [12] of 2.json'
@@ -151,6 +161,10 @@ cp "$tmp"/slow/[1-8].json "$tmp/few"
 run compare "$tmp/many" "$tmp/slow"
 check slower_is_caught [ "$status" = 1 ]
 said slower_is_told '^WORSE 1 alloc_ns_p50 of .* with policy .*x 1\.10'
+p=$(sed -nE 's/.*; p ([^ ]+) of all tests.*/\1/p' "$out" | head -n 1)
+run compare "$tmp/many" "$tmp/slow" --json "$tmp/slow.verdicts"
+json_p=$(sed -nE 's/.*"WORSE".*"old": null, "new": null, "change": 0\.09.*, "ratio": 1\.09[0-9]*, "low": 1\.0[0-9]*, "high": 1\.1[0-9]*, "p": ([^,]+),.*/\1/p' "$tmp/slow.verdicts" | head -n 1)
+check json_has_the_ratio_and_the_corrected_p [ "$p" = "$(printf %.2g "$json_p")" ]
 run compare "$tmp/many" "$tmp/many"
 check the_same_times_are_no_alarm [ "$status" = 0 ]
 run compare "$tmp/many" "$tmp/slower"
