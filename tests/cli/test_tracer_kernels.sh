@@ -24,8 +24,8 @@ def context(**values):
     made = Context("main")
     made.__dict__.update(values)
     return made
-def plan(name, args, outs, ctx=context()):
-    return kernels.plan("aten." + name, args, {}, outs, ctx)
+def plan(name, args, outs, ctx=context(), **named):
+    return kernels.plan("aten." + name, args, named, outs, ctx)
 $1
 EOF
 }
@@ -52,9 +52,9 @@ assert [s[1][0] for s in steps if s[0] == 'keep'] == ['cublas', 'cublaslt'], ste
 check a_loss_keeps_its_elements plans "x = tensor(1000, 333)
 assert plan('mse_loss.default', (x, x), [tensor()])[0] == ('out', 0, 1332000)"
 check fake_quantisation_looks_for_bounds_first plans "x = tensor(64, 3, 8, 8)
-call = lambda *rows: plan('_fused_moving_avg_obs_fq_helper.default', (x, *[tensor()] * 6, 0.01, 0, 255, 0, *rows), [x, x])
+call = lambda *rows, axis=0, **named: plan('_fused_moving_avg_obs_fq_helper.default', (x, *[tensor()] * 6, 0.01, 0, 255, axis, *rows), [x, x], **named)
 outs = [('give', 1), ('give', 0), ('out', 0), ('out', 1)]
-assert call(True) == [('take', 256), ('take', 256)] + outs, call(True)
+assert call(True) == call(axis=-4, per_row_fake_quant=True) == [('take', 256), ('take', 256)] + outs, call(True)
 assert call()[:2] == [('take', 4), ('take', 4)] and call()[-4:] == outs, call()"
 check copies_of_what_lies_otherwise plans "
 part = Tensor('float32', (4, 8, 30), (8 * 40, 40, 1), 'cuda', 0)

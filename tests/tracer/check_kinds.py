@@ -345,6 +345,40 @@ def check_proposals_start_at_their_anchors():
     assert 0.4 < overlap <= 0.6, overlap
 
 
+def check_anchors_after_an_error():
+    """A generator of anchors that fails for values has its own anchors afterwards."""
+    try:
+        from torchvision.models.detection import anchor_utils, image_list
+    except ImportError:
+        return
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    class Failing(anchor_utils.AnchorGenerator):
+        def grid_anchors(self, sizes, strides):
+            if not isinstance(self.cell_anchors[0], FakeTensor):
+                raise RuntimeError("no values")
+            return super().grid_anchors(sizes, strides)
+
+    def program():
+        anchors = Failing(((32, 64),), ((0.5, 1.0, 2.0),)).cuda()
+        pictures = image_list.ImageList(torch.rand(1, 3, 128, 160, device="cuda"), [(128, 150)])
+        try:
+            anchors(pictures, [torch.rand(1, 8, 16, 20, device="cuda")])
+        except RuntimeError as error:
+            found.append((str(error), isinstance(anchors.cell_anchors[0], FakeTensor)))
+
+    found = []
+    traced(program)
+    equal(found, [("no values", True)])
+
+
+def check_lists_as_indices_after_a_session():
+    """A tensor that outlives the session takes PyTorch's own way."""
+    kept = []
+    traced(lambda: kept.append(torch.zeros(4, 10, device="cuda")))
+    equal(kept[0][[0, 2]].shape, (2, 10))
+
+
 def check_masks_of_the_host():
     """A mask on the host that chooses rows of the card becomes indices there, whose copy is on the card."""
 

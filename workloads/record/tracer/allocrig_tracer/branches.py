@@ -208,18 +208,21 @@ def _anchors(current):
         if session is not None and isinstance(out[0], FakeTensor) and None not in known:
             with session.paused():
                 maps = [torch.zeros(()).expand(f.shape) for f in (*feature_maps, image_list.tensors)]
-                self.cell_anchors = known
                 images = SimpleNamespace(tensors=maps.pop(), image_sizes=image_list.image_sizes)
-                for fake, real in zip(out, forward(self, images, maps)):
+                self.cell_anchors = known
+                try:
+                    drawn = forward(self, images, maps)
+                finally:
+                    self.cell_anchors = cells
+                for fake, real in zip(out, drawn):
                     values.set_value(fake, real.to(fake.dtype), True)
-                self.cell_anchors = cells
         return out
 
     generator.forward = anchors
 
 
 def _proposals(current):
-    """How likely an anchor is an object is drawn: the best ones of those at hand overlap as on a card."""
+    """The scores of anchors are drawn at random. The best of the anchors at hand overlap as on a card."""
     network = sys.modules["torchvision.models.detection.rpn"].RegionProposalNetwork
     plain = network.filter_proposals
 
@@ -270,7 +273,7 @@ def _assign(current):
 
     torch.Tensor.__setitem__ = setitem
     get = torch.Tensor.__getitem__
-    FakeTensor.__getitem__ = lambda self, index: get(self, _brought(self, index))
+    FakeTensor.__getitem__ = lambda self, index: get(self, index if current() is None else _brought(self, index))
 
 
 def _brought(tensor, index):

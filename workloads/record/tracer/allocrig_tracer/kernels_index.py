@@ -150,7 +150,7 @@ def index_put(outputs):
             brought = steps.take(bytes_of(values))
         sorts = accumulate or getattr(ctx, "deterministic_algorithms", False)
         if not found and not sorts:
-            copied = of_host(steps, indices) + ([] if found else widened(steps, indices))
+            copied = of_host(steps, indices) + widened(steps, indices)
             return steps.give(*same_striding(steps, indices), *reversed(copied), brought)
         on_host = [not on_card(i) for i in indices if is_tensor(i)]
         if len(found) > 1 or any(on_host) and (found or not all(on_host)):

@@ -321,12 +321,13 @@ def aminmax(args, kwargs, outs, ctx):
 
 def observed(args, kwargs, outs, ctx):
     """quantized/cuda/FusedObsFakeQuant.cu: least and largest of all, or of each row, then the result and its mask."""
-    tensor, rows = args[0], argument(args, kwargs, 11, "per_row_fq")
-    count = tensor.shape[args[10]] if rows else 1
+    tensor, rows = args[0], argument(args, kwargs, 11, "per_row_fake_quant")
+    axis = wrap(args[10], len(tensor.shape))
+    count = tensor.shape[axis] if rows else 1
     steps = Steps()
     copy = None if contiguous(tensor) else steps.take(bytes_of(tensor))
     least, most = steps.take(4 * count), steps.take(4 * count)
-    dims = [i for i in range(len(tensor.shape)) if i != args[10]] if rows else all_dims(tensor)
+    dims = [i for i in range(len(tensor.shape)) if i != axis] if rows else all_dims(tensor)
     reduce(steps, tensor, dims, two(dtype_of(tensor)), ctx, dtype_of(tensor), plain_strides(tensor.shape))
     return steps.give(most, least).out(0).out(1).give(copy)
 

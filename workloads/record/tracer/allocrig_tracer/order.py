@@ -30,7 +30,7 @@ class BackwardThread:
         before, self.made = self.made, self.made + end - start
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return
-        roots = [t.grad_fn for t in found or () if isinstance(t, torch.Tensor)] or leaves(outputs, start)
+        roots = [t.grad_fn for t in found or () if isinstance(t, torch.Tensor)] or leaves(outputs)
         for node in between(roots, start, end):
             number = node._sequence_nr()
             node.metadata[OWN] = number
@@ -54,7 +54,7 @@ def between(roots, start, end):
     return list(reachable(roots, lambda node: start <= node._sequence_nr() < end))
 
 
-def leaves(outputs, start):
+def leaves(outputs):
     """Where the gradients of the leaves of a graph come from, if they have a graph."""
     roots = [t.grad_fn for t in outputs if isinstance(t, torch.Tensor)]
     grads = [getattr(n, "variable", None) for n in reachable(roots, lambda node: True)]
