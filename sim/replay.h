@@ -65,7 +65,7 @@ struct replay_config {
     enum replay_measure measure;
     bool stop_on_failure;
     bool timeless; /* the program's own time at each call (`requested` of the device) is left out */
-    bool measure_time;               /* read the host's clock around each call; a mode of its own */
+    bool measure_time;               /* read the host's clock around each call */
     uint64_t unit_bytes;             /* for the unusable-free index; 0: not measured */
     struct ar_host *policy_host;     /* of the policy, for metadata bytes; may be NULL */
     const struct observer *observer; /* a list; NULL: none */

@@ -10,7 +10,7 @@ enum metric {
 #undef METRIC
     METRIC_COUNT
 };
-/* From here on a metric that is null in all runs is left out of their results. */
+/* From here on null metrics are left out (metrics.def). */
 #define METRIC_FIRST_OPTIONAL METRIC_peak_pinned_live_bytes
 
 enum metric_better { METRIC_LOWER, METRIC_HIGHER, METRIC_NEITHER };

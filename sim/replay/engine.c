@@ -1,11 +1,12 @@
 /* The loop that drives a policy with a workload on a device.
  *
- * 1. Events are read in spans. Shortcuts of a few instructions serve plain events, which are nearly
- *    all of most traces: requests and frees without keys on stream 0 that are no probes, recorded
- *    times, notes, completions of frees, and kernels that are only launched. Each is recognised by
- *    a comparison of its first eight bytes (of a kernel: the first). There is one compiled copy of
- *    the shortcuts for each value of `enum measured`. All other events, and every event of a
- *    watched run (`decide` below), go through events.c.
+ * 1. Events are read in spans. Shortcuts of a few instructions serve plain events, which are
+ *    nearly all of most traces: requests and frees without keys (a tag is one) on stream 0
+ *    that are no probes, recorded times, notes, completions of frees, and kernels that are
+ *    only launched. Each is recognised by a comparison of its first eight bytes (of a kernel,
+ *    the first byte). There is one compiled copy of the shortcuts for each value of `enum
+ *    measured`. All other events, and every event of a watched run (`decide` below), go
+ *    through events.c.
  * 2. Requests. Zero bytes are served without the policy. Pinned host memory has a policy of its own
  *    (pinned.c), or is served like zero bytes. A request that fails is counted, and the run goes on
  *    without the block.

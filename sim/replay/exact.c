@@ -3,8 +3,8 @@
  * 1. The engine counts live and granted bytes and their peaks, from a request to its free request,
  *    so they mean the same for every policy. Only requests that were served count.
  * 2. The clock of the means is the recorded time if the trace has one, else the bytes of the
- *    requests. A state lasts until the next tick of this clock. At a tick the ratios of the state
- *    are added to the sums, times the weight of the tick (nanoseconds, or bytes of the request).
+ *    requests. A state lasts until the next tick of this clock. At a tick the ratios and bytes of
+ *    the state are added to the sums, times the weight (nanoseconds, or bytes of the request).
  *    They are read from the policy only if it was called since the last tick: between calls its
  *    state does not change.
  * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the

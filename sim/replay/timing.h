@@ -90,8 +90,9 @@ void card_memory_end_step(struct card_memory *card, struct ar_device *device);
 void card_memory_report(struct card_memory *card, struct ar_device *device,
                         struct metric_values *metrics);
 
-/* Host time of single calls. It is a mode of its own, because reading the clock twice takes longer
- * than some policies do. A call's time contains one reading, whose cost is measured and subtracted.
+/* Host time of single calls. On `sim` it has a pass of its own, because reading the clock twice
+ * takes longer than some policies do. A call's time contains one reading, whose cost is measured
+ * and subtracted.
  *
  * Own time is the policy's alone. On a simulated device that is what the host's clock shows. On a
  * card the driver's time and the device's own readings are in it and are subtracted; tens of ns of
