@@ -667,10 +667,10 @@ static bool is_behind(const struct message_text *text, const char *words, size_t
 /* Before "killed" in quotes: what shows the word, or what was killed. */
 static const char shows[] = "is|was|get|gets|got|getting|shows|showed|says|said|say|saying|prints|"
                             "printed|just|only|simply|see|seeing|message|process|job|script|"
-                            "training|error|with|reports";
+                            "training|error|with|reports|output|output:|message:|then|state";
 /* Before "OOMs", if they are events that are counted or prevented. */
-static const char counts[] =
-    "no|zero|0|of|many|any|fewer|more|for|from|fixes|causes|analyze|debug|handle|detect|explain";
+static const char counts[] = "no|zero|0|of|many|any|fewer|more|for|from|fix|fixes|causes|analyze|"
+                             "debug|handle|detect|explain";
 
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
  * failure of something else, or part of a sentence. */
@@ -736,10 +736,12 @@ static size_t find_said(const struct message_text *text, const struct message_fo
     return MESSAGE_NOWHERE;
 }
 
-/* Whether a size at [at, end) is one of the disk or of the host, as the words of its clause say. */
-static bool is_beside_host(const struct message_text *text, size_t at, size_t end)
+/* Whether a size at [at, end) is one of the disk, of the host, or of a part, as the words of its
+ * clause say. */
+static bool is_beside_other(const struct message_text *text, size_t at, size_t end)
 {
-    static const char others[] = "disk|swap|host|cpu|systemmem|systemram|mainmem";
+    static const char others[] = "disk|swap|host|cpu|systemmem|systemram|mainmem|pool|arena|"
+                                 "batch|container";
     size_t from = at, to = end;
     while (from > 0 && at - from < NEAR_CLAUSE && !strchr(",;:", text->chars[from - 1]))
         from--;
@@ -760,7 +762,7 @@ static void read_of_card(const struct message_text *text, const char *patterns, 
         size_t at = from, end;
         while ((at = message_pattern_find(text, words, at, to, -1, figures, &end)) !=
                    MESSAGE_NOWHERE &&
-               is_beside_host(text, at, end))
+               is_beside_other(text, at, end))
             at++;
         if (at != MESSAGE_NOWHERE) {
             self->figures[name] = figures[name];

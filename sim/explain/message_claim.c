@@ -54,33 +54,40 @@ bool message_claim_is_code(const struct message_text *text, size_t at)
     return false;
 }
 
-/* Whether a colon stands before the words, as a program prints one: "Document 17: out of memory".
- * One after the first words, if they are an error, is of its name: "Handle CUDA error: out of
- * memory". */
-static bool is_printed(const struct message_text *text, size_t at)
-{
-    size_t words = 1;
-    for (size_t i = 1; i <= at && !strchr("\"'", text->chars[i - 1]); i++) {
-        words += message_text_apart(text, i);
-        if (text->chars[i - 1] == ':' && message_text_apart(text, i) &&
-            !(words <= 4 && message_text_ends(text, "error:", i)))
-            return true;
-    }
-    return false;
-}
-
-bool message_claim_is_task(const struct message_text *text, size_t at)
+/* Whether the word at `at` is one that a task begins with. */
+static bool begins_task(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {"add",    "improve", "support",   "handle",
                                         "catch",  "detect",  "tell",      "document",
                                         "expose", "rename",  "interpret", "clarify"};
-    if (at < 2 || at > NEAR_BEFORE || memchr(text->gaps + 1, MESSAGE_GAP_LINE, at))
-        return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strncmp(text->chars, words[i], strlen(words[i])) == 0 &&
-            text->gaps[strlen(words[i])] == MESSAGE_GAP_SPACE)
-            return !is_printed(text, at);
+        if (strncmp(text->chars + at, words[i], strlen(words[i])) == 0 &&
+            text->gaps[at + strlen(words[i])] == MESSAGE_GAP_SPACE)
+            return true;
     return false;
+}
+
+/* Whether a colon stands before the words, as a program prints one: "Document 17: out of memory".
+ * One after the first words, if they are an error, is of its name: "Handle CUDA error: out of
+ * memory"; and behind one may be another task, or what is quoted. */
+static bool is_printed(const struct message_text *text, size_t at)
+{
+    size_t words = 1;
+    bool colon = false;
+    for (size_t i = 1; i <= at; i++) {
+        words += message_text_apart(text, i);
+        if (strchr("\"'", text->chars[i - 1]))
+            return false;
+        colon |= text->chars[i - 1] == ':' && message_text_apart(text, i) &&
+                 !begins_task(text, i) && !(words <= 4 && message_text_ends(text, "error:", i));
+    }
+    return colon;
+}
+
+bool message_claim_is_task(const struct message_text *text, size_t at)
+{
+    return at >= 2 && at <= NEAR_BEFORE && !memchr(text->gaps + 1, MESSAGE_GAP_LINE, at) &&
+           begins_task(text, 0) && !is_printed(text, at);
 }
 
 bool message_claim_is_template(const struct message_text *text, size_t at)
