@@ -9,6 +9,7 @@
 #include "allocators/base/fnv.h"
 #include "bench/report/pages.h"
 #include "sim/explain/message.h"
+#include "tests/support/amount.h"
 #include "tests/support/test.h"
 
 #define FOLDER    "tests/golden/data/messages/"
@@ -195,7 +196,18 @@ static void coloured(const char *text, char *out)
     *out = '\0';
 }
 
-static void each_message(void (*examine)(const struct row *row, const char *text))
+/* Every message is read under a sanitizer too, but in other forms only every third. */
+static bool has_forms(unsigned row)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return row % 3 == 0 || test_amount(1, 0);
+#else
+    (void)row;
+    return true;
+#endif
+}
+
+static void each_message(void (*examine)(const struct row *row, const char *text), bool in_forms)
 {
     static char text[TEXT_MOST];
     char line[512];
@@ -206,9 +218,11 @@ static void each_message(void (*examine)(const struct row *row, const char *text
         struct row row;
         if (!read_row(line, &row))
             continue;
+        rows++;
+        if (in_forms && !has_forms(rows))
+            continue;
         read_file(row.file, text);
         examine(&row, text);
-        rows++;
     }
     fclose(file);
     assert_true(rows >= 1200);
@@ -397,17 +411,17 @@ static void check_pastings(const struct row *row, const char *text)
 
 TEST(as_users_paste_them)
 {
-    each_message(check_pastings);
+    each_message(check_pastings, true);
 }
 
 TEST(public_messages)
 {
-    each_message(check_plain);
+    each_message(check_plain, false);
 }
 
 TEST(the_same_messages_in_logs_and_pages)
 {
-    each_message(check_wrapped);
+    each_message(check_wrapped, true);
 }
 
 /* The page and the JSON of a message, or why it is none; the caller frees it. */
@@ -456,6 +470,6 @@ TEST(all_that_is_said)
     bool writes = mode && strcmp(mode, "write") == 0;
     pages = fopen(FOLDER "pages.csv", writes ? "w" : "r");
     assert_non_null(pages);
-    each_message(writes ? write_page : check_page);
+    each_message(writes ? write_page : check_page, false);
     fclose(pages);
 }
