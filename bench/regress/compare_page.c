@@ -372,10 +372,7 @@ static void put_row(struct json_writer *json, const struct verdict_row *row)
     JSON_PUT(json, row, policy, workload);
     json_put_text(json, "device", row->where);
     JSON_PUT(json, row, frees, host);
-    if (row->frees)
-        json_put_integer(json, "seed", row->seed);
-    else
-        json_put_null(json, "seed");
+    json_put_known(json, "seed", row->frees != NULL, row->seed);
     json_put_text(json, "metric", row->figure);
     put_value(json, "old", row->timed ? "-" : row->old);
     put_value(json, "new", row->timed ? "-" : row->new);
