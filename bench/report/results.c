@@ -17,6 +17,16 @@ const char *run_record_cause(const struct run_record *record)
     return record->end == RUN_PLAYED ? replay_cause_name(record->cause) : names[record->end];
 }
 
+const char *run_record_workload(const struct run_record *record, const struct run_record *runs,
+                                size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(runs[i].workload.name, record->workload.name) == 0 &&
+            strcmp(runs[i].workload_spec, record->workload_spec) != 0)
+            return record->workload_spec;
+    return record->workload.name;
+}
+
 static bool run_record_same_group(const struct run_record *a, const struct run_record *b)
 {
     return strcmp(a->workload_spec, b->workload_spec) == 0 &&
@@ -149,7 +159,7 @@ static bool add_policy(struct grouping *self, size_t begin, size_t end)
     return policy->median != NULL;
 }
 
-static void describe_group(struct result_group *group)
+static void describe_group(struct result_group *group, const struct results *results)
 {
     const struct run_record *first = group->runs;
     bool differ = false;
@@ -158,7 +168,9 @@ static void describe_group(struct result_group *group)
         differ = differ || strcmp(first[i].workload.name, first->workload.name) != 0;
     }
     group->workload_replicates = differ ? group->policies->replicate_count : 1;
-    group->name = group->workload_replicates > 1 ? first->workload_spec : first->workload.name;
+    group->name = group->workload_replicates > 1
+                      ? first->workload_spec
+                      : run_record_workload(first, results->runs, results->run_count);
     group->slowdown = slowdown_metric_of(first, group->run_count);
 }
 
@@ -178,22 +190,10 @@ static bool add_group(struct grouping *self, size_t begin, size_t end)
             return false;
         group->policy_count++;
     }
-    describe_group(group);
+    describe_group(group, results);
     results->replicated = results->replicated || group->replicated;
     AR_RAISE(results->policies_most, group->policy_count);
     return true;
-}
-
-/* Files of different folders may have one name: then each shows its spec. */
-static void tell_workloads_apart(struct results *self)
-{
-    for (size_t i = 0; i < self->group_count; i++)
-        for (size_t j = 0; j < self->group_count; j++) {
-            const struct run_record *run = self->groups[i].runs, *other = self->groups[j].runs;
-            if (strcmp(run->workload.name, other->workload.name) == 0 &&
-                strcmp(run->workload_spec, other->workload_spec) != 0)
-                self->groups[i].name = run->workload_spec;
-        }
 }
 
 enum ar_status results_open(struct results *self, const struct run_record *runs, size_t count,
@@ -220,7 +220,6 @@ enum ar_status results_open(struct results *self, const struct run_record *runs,
             end++;
         done = add_group(&grouping, begin, end);
     }
-    tell_workloads_apart(self);
     return done ? AR_OK : ar_no_memory(error, "the results");
 }
 

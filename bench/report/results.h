@@ -59,6 +59,11 @@ struct run_record {
 /* Why a run did not finish: the cause of its first failure, or how it ended. NULL if it passed. */
 const char *run_record_cause(const struct run_record *record);
 
+/* What a report calls the workload of a run: its name, or its spec if another of `runs` has another
+ * workload of that name, as files of different folders may. */
+const char *run_record_workload(const struct run_record *record, const struct run_record *runs,
+                                size_t count);
+
 /* Orders the runs of one group: ranked runs that passed by peak physical bytes, then ranked runs
  * that did not finish, then the unranked. */
 int run_record_rank_order(const struct run_record *a, const struct run_record *b);

@@ -45,20 +45,6 @@ static uint64_t capacity_at(const struct run_record *record, double ratio)
     return ar_size_round_up((uint64_t)ceil(live * ratio), 2 * AR_MIB);
 }
 
-/* Its name; its spec if each replicate has a workload of its own, or another has that name. */
-static const char *workload_name(const struct plan *plan, const struct run_record *records,
-                                 size_t workload, const char *name)
-{
-    const struct plan_workload *info = &plan->workloads[workload];
-    if (info->texts.count)
-        return info->text;
-    for (size_t i = 0; i < plan->run_count; i++)
-        if (strcmp(records[i].workload.name, name) == 0 &&
-            strcmp(plan->workloads[plan->runs[i].workload].text, info->text) != 0)
-            return info->text;
-    return name;
-}
-
 /* The runs of a point, one for each replicate, with the specs of its devices from `devices` on. */
 static void add_point(struct work *work, size_t workload, size_t policy, size_t ratio,
                       const struct run_record *record, const char *name, size_t devices)
@@ -114,7 +100,10 @@ static enum ar_status add_workload(struct work *work, const struct run_record *r
     if (!record)
         return AR_OK;
     AR_TRY(add_devices(work, records, workload, error));
-    const char *name = workload_name(plan, records, workload, record->workload.name);
+    /* If each replicate has a workload of its own, no name is that of all. */
+    const char *name = plan->workloads[workload].texts.count
+                           ? plan->workloads[workload].text
+                           : run_record_workload(record, records, plan->run_count);
     for (size_t policy = 0; policy < plan->policy_count; policy++)
         for (size_t i = 0; ranked(plan, policy) && i < plan->suite->ratio_count; i++)
             add_point(work, workload, policy, i, record, name, devices);
