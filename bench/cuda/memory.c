@@ -210,27 +210,51 @@ static bool pool_settings(struct cuda_device *self, const struct ar_backing_pool
            pool_set(self, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &internal);
 }
 
+static enum ar_status pool_make(struct cuda_device *self, uint64_t most_bytes)
+{
+    uint64_t left_bytes = sim_ledger_free(&self->ledger);
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
+    };
+    self->pool.most_bytes = most_bytes;
+    if (self->capacity_given && (!most_bytes || most_bytes > left_bytes))
+        most_bytes = left_bytes;
+    if (self->api.driver_version >= POOL_MAXIMUM_LEAST)
+        properties.maxSize = most_bytes;
+    CUresult result = self->api.mem_pool_create(&self->pool.handle, &properties);
+    if (result != CUDA_SUCCESS)
+        self->pool.handle = NULL;
+    if (!cuda_worked(self, result, "cuMemPoolCreate"))
+        return AR_INVALID;
+    self->pool.ordinal = self->base.counters.segments_made++;
+    return AR_OK;
+}
+
+/* Ends an empty pool, which is to have another maximum: that of a CUmemPool never changes. */
+static enum ar_status pool_end(struct cuda_device *self)
+{
+    cuda_pool_charge(self);
+    AR_TRY(cuda_ready(self));
+    if (self->pool.reserved_bytes)
+        return cuda_misuse(self,
+                           "a pool opened with another maximum while %" PRIu64
+                           " bytes are reserved in it; free its blocks and trim it first",
+                           self->pool.reserved_bytes);
+    if (!cuda_worked(self, self->api.mem_pool_destroy(self->pool.handle), "cuMemPoolDestroy"))
+        return AR_INVALID;
+    self->pool.handle = NULL;
+    return AR_OK;
+}
+
 static enum ar_status pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     AR_TRY(cuda_ready(self));
-    if (!self->pool.handle) {
-        uint64_t most_bytes = settings->most_bytes, left_bytes = sim_ledger_free(&self->ledger);
-        if (self->capacity_given && (!most_bytes || most_bytes > left_bytes))
-            most_bytes = left_bytes;
-        CUmemPoolProps properties = {
-            .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
-        };
-        if (self->api.driver_version >= POOL_MAXIMUM_LEAST)
-            properties.maxSize = most_bytes;
-        CUresult result = self->api.mem_pool_create(&self->pool.handle, &properties);
-        if (result != CUDA_SUCCESS)
-            self->pool.handle = NULL;
-        if (!cuda_worked(self, result, "cuMemPoolCreate"))
-            return AR_INVALID;
-        self->pool.ordinal = self->base.counters.segments_made++;
-    }
+    if (self->pool.handle && self->pool.most_bytes != settings->most_bytes)
+        AR_TRY(pool_end(self));
+    if (!self->pool.handle)
+        AR_TRY(pool_make(self, settings->most_bytes));
     return pool_settings(self, settings) ? AR_OK : AR_INVALID;
 }
 

@@ -142,6 +142,7 @@ struct cuda_pool {
     CUmemoryPool handle; /* NULL: not opened */
     struct ranges blocks;
     uint64_t ordinal;
+    uint64_t most_bytes;     /* the maximum that it was opened with; 0: none */
     uint64_t charged_bytes;  /* of the ledger */
     uint64_t used_bytes;     /* requested and not freed */
     uint64_t reserved_bytes; /* the driver's last answer */
