@@ -14,16 +14,17 @@
  * 3. An allocation uses the first of these that has a fit: the list of its own stream (stream
  *    order); free ranges that are all backed; the list of another stream, in the order in which
  *    streams first used the pool, if events order the free before this stream's work (event
- *    dependencies), or if the pool finds that work done (opportunistic). Else all that is found
- *    done becomes free, in each list the last free first, and the best fit of all free ranges is
- *    taken.
+ *    dependencies), or if the pool finds that work done (opportunistic). If that is not so of the
+ *    best fit, the search goes on with the range that was freed first. Else all that is found done
+ *    becomes free, in each list the last free first, and the best fit of all free ranges is taken.
  * 4. Memory comes in pages of 32 MiB, which back the addresses of a page of the row, and which the
  *    pool can move. A page is needed while a byte of it is used or pending. Pages that a block
  *    lacks are taken from free ranges, highest address first, and then from the device.
  * 5. If the device, or the pool's maximum, allows too few pages, the range keeps what there is and
  *    comes last among its equals, and pages are released as at a synchronisation. Then the best fit
  *    in another stream's list is taken, and the stream waits for that stream's work (internal
- *    dependencies), which orders no other free. Else the call is refused.
+ *    dependencies), which orders no other free. Rule 2 holds for this wait too. Else the call is
+ *    refused.
  * 6. When the host synchronises with a stream, the device or an event, and pending ranges become
  *    free by that, pages that are not needed are released while more than the threshold is
  *    reserved, those of the range that has been free longest first. A trim does the same with its
@@ -292,23 +293,41 @@ static bool may_use(struct sim_pool *self, uint32_t piece, uint32_t stream, enum
     return which == OTHERS_ALL || is_done(self, piece, true);
 }
 
-/* The best fit in the first list of another stream that has one. */
+/* The best fit of a list, or else, of those that may be used and are large enough, the one that was
+ * freed first. What was freed later than one that may not be used may not either. */
+static uint32_t usable_of(struct sim_pool *self, uint64_t bytes, uint32_t list, uint32_t stream,
+                          enum others which)
+{
+    uint32_t piece = pool_list_best(self, list, bytes);
+    look_at_wait(self, &self->lists[list]);
+    if (!piece || may_use(self, piece, stream, which))
+        return piece;
+    piece = self->lists[list].oldest;
+    while (piece && may_use(self, piece, stream, which)) {
+        if (piece_at(self, piece)->bytes >= bytes)
+            return piece;
+        piece = self->pieces[piece].newer;
+    }
+    return NO_PIECE;
+}
+
+/* The first list of another stream that has a range to use. */
 static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t own, enum others which)
 {
+    struct sim_clock *clock = &self->device->clock;
     uint32_t stream = self->lists[own].stream;
     for (uint32_t list = LIST_STREAMS; (list = next_pending(self, list, own, bytes)) != NO_LIST;
          list++) {
-        uint32_t piece = pool_list_best(self, list, bytes);
-        look_at_wait(self, &self->lists[list]);
-        while (piece && !may_use(self, piece, stream, which))
-            piece = pool_list_next(self, list, piece);
+        uint32_t piece = usable_of(self, bytes, list, stream, which);
         if (!piece)
             continue;
-        if (which == OTHERS_ALL)
+        if (which == OTHERS_ALL) {
             sim_stream_stalls(self->device,
-                              sim_clock_order_apart(&self->device->clock, self->lists[list].stream,
+                              sim_clock_order_apart(clock, self->lists[list].stream,
                                                     self->pieces[piece].sequence,
                                                     self->pieces[piece].freed.time_ns, stream));
+            sim_pool_stream_waits(self->device, stream);
+        }
         return cut_pending(self, piece, bytes);
     }
     return NO_PIECE;

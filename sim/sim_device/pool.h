@@ -111,8 +111,6 @@ void pool_list_move(struct sim_pool *self, uint32_t piece, uint32_t list);
 uint32_t pool_list_best(struct sim_pool *self, uint32_t list, uint64_t bytes);
 /* Its place among those of its size. */
 uint64_t pool_order_of(const struct sim_pool *self, uint32_t piece);
-/* The next larger range in its list, or the next that came of its size. */
-uint32_t pool_list_next(struct sim_pool *self, uint32_t list, uint32_t piece);
 /* The pending ranges of a list stand in the order of their last frees; the free ranges of both
  * lists in the order in which they became free. */
 void pool_queue_add(struct sim_pool *self, uint32_t piece, uint32_t list);

@@ -87,15 +87,6 @@ uint64_t pool_order_of(const struct sim_pool *self, uint32_t piece)
     return self->entries.at[self->pieces[piece].entry].address;
 }
 
-uint32_t pool_list_next(struct sim_pool *self, uint32_t list, uint32_t piece)
-{
-    struct ar_span_place place;
-    return ar_span_index_find(&self->lists[list].index, self->entries.at,
-                              piece_at(self, piece)->bytes, pool_order_of(self, piece) + 1, &place)
-               ? self->entries.at[*place.link].owner
-               : NO_PIECE;
-}
-
 /* ---- order in time -------------------------------------------------------------------------- */
 
 /* The pending ranges of a list stand in the order of their last frees; the free ranges of both
