@@ -736,6 +736,14 @@ static size_t find_said(const struct message_text *text, const struct message_fo
     return MESSAGE_NOWHERE;
 }
 
+/* Whether a clause ends at a mark, which is none within "4,096". */
+static bool ends_clause(const struct message_text *text, size_t at, const char *marks)
+{
+    return strchr(marks, text->chars[at]) &&
+           !(at > 0 && isdigit((unsigned char)text->chars[at - 1]) && !text->gaps[at + 1] &&
+             isdigit((unsigned char)text->chars[at + 1]));
+}
+
 /* Whether a size at [at, end) is one of the disk, of the host, or of a part, as the words of its
  * clause say. */
 static bool is_beside_other(const struct message_text *text, size_t at, size_t end)
@@ -743,9 +751,9 @@ static bool is_beside_other(const struct message_text *text, size_t at, size_t e
     static const char others[] = "disk|swap|host|cpu|systemmem|systemram|mainmem|pool|arena|"
                                  "batch|container";
     size_t from = at, to = end;
-    while (from > 0 && at - from < NEAR_CLAUSE && !strchr(",;:", text->chars[from - 1]))
+    while (from > 0 && at - from < NEAR_CLAUSE && !ends_clause(text, from - 1, ",;:"))
         from--;
-    while (to < text->count && to - end < NEAR_CLAUSE && !strchr(",;", text->chars[to]))
+    while (to < text->count && to - end < NEAR_CLAUSE && !ends_clause(text, to, ",;"))
         to++;
     if (message_text_any(text, others, from, to))
         return true;

@@ -225,15 +225,19 @@ static size_t take_number(const char *text, size_t at, size_t bytes, uint64_t *n
     return at;
 }
 
-/* The length of "101 ", "t.log:101:" or "t.log-101-" if the line before has the number before. */
+/* The length of "101 ", "t.log:101:" or "t.log-101-" if the line before has the number before, and
+ * of "3: " if it has the same one (srun --label). */
 static size_t numbered_length(const char *text, size_t at, size_t before, size_t bytes)
 {
     uint64_t number, last;
     for (size_t i = 0; i < 80 && at + i < bytes && text[at + i] != ' '; i++) {
         size_t end = take_number(text, at + i, bytes, &number);
         size_t other = take_number(text, before + i, at, &last);
-        if (end < bytes && other > before + i && number == last + 1 && text[end] == text[other] &&
-            strchr(": -\t", text[end]) && text[end] && (i == 0 || text[at + i - 1] == text[end]))
+        bool same = end + 1 < bytes && other > before + i && text[end] == text[other];
+        if (same && number == last + 1 && strchr(": -\t", text[end]) && text[end] &&
+            (i == 0 || text[at + i - 1] == text[end]))
+            return end + 1 - at;
+        if (same && number == last && i == 0 && text[end] == ':' && text[end + 1] == ' ')
             return end + 1 - at;
         if (text[at + i] != text[before + i])
             break;

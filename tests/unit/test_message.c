@@ -167,6 +167,8 @@ SECTION(each_message_has_its_cause)
 SECTION(a_cut_message_says_what_is_missing)
 SECTION(printed_counters_are_read_whole)
 SECTION(a_unit_in_a_label_is_as_coarse_as_its_number)
+SECTION(what_logs_put_before_each_line)
+SECTION(requests_beside_other_sizes)
 
 TEST(escapes_become_their_characters)
 {
