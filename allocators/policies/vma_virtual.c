@@ -437,12 +437,10 @@ alloc_any(struct vma *self, const struct ar_policy_request *request, struct ar_p
 
 /* Frees what follows the first `bytes` of a block that is not the last one. A function of its own,
  * which needs no registers of the caller. */
-AR_INLINE enum ar_status free_rest(struct vma *self, size_t block, uint64_t bytes,
-                                   uint64_t rest_bytes)
+AR_INLINE void free_rest(struct vma *self, size_t block, uint64_t bytes, uint64_t rest_bytes)
 {
     size_t rest = ar_parts_cut(&self->blocks, block, bytes, rest_bytes, 0);
     ar_parts_push(&self->blocks, rest, class_of(rest_bytes));
-    return AR_OK;
 }
 
 /* What is tried next if no class above has a block: the null block. It becomes smaller. */
@@ -490,7 +488,8 @@ AR_INLINE enum ar_status serve(struct vma *self, const struct ar_policy_request 
     part->requested_bytes = bytes;
     if (!plain)
         ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
-    return free_rest(self, block, bytes, rest_bytes);
+    free_rest(self, block, bytes, rest_bytes);
+    return AR_OK;
 }
 
 AR_INLINE enum ar_status take_back(struct vma *self, size_t block, const bool plain)
