@@ -70,6 +70,30 @@ TEST(many_marks_keep_few_events)
     }
 }
 
+/* The overhead of a kernel by the timer was taken from any length, and a negative wait lasted for
+ * centuries. */
+TEST(kernels_end_also_where_other_programs_use_the_card)
+{
+    stand_in_library()->timer_extra_ns = 60000;
+    struct ar_device *device = open_card("cuda");
+    uint64_t begin = device->ops->mark(device);
+    for (int i = 0; i < 40; i++)
+        kernel(device, 0, 30000);
+    uint64_t middle = device->ops->mark(device);
+    for (int i = 0; i < 20; i++)
+        kernel(device, 0, 90000);
+    uint64_t end = device->ops->mark(device);
+    double short_ns =
+        (double)(device->ops->mark_ns(device, middle) - device->ops->mark_ns(device, begin));
+    double long_ns =
+        (double)(device->ops->mark_ns(device, end) - device->ops->mark_ns(device, middle));
+    stand_in_library()->timer_extra_ns = 0;
+    close_card(&device);
+    assert_true(short_ns > 40 * 30000 * 0.5);
+    assert_true(long_ns > 20 * 90000 * 0.5);
+    assert_true(stand_in_library()->longest_wait_ns <= 30 * MS); /* those that warm the card */
+}
+
 /* ---- files of addresses --------------------------------------------------------------------- */
 
 struct rows {

@@ -98,7 +98,9 @@ struct stand_in_kept {
 struct stand_in {
     uint64_t card_bytes, others_bytes, used_bytes;
     bool real_time, leaks;
-    unsigned references; /* of the primary contexts */
+    uint64_t timer_extra_ns;  /* that a kernel by the timer takes longer, as on a shared card */
+    uint64_t longest_wait_ns; /* that a kernel was asked for */
+    unsigned references;      /* of the primary contexts */
     unsigned card_references[STAND_IN_CARDS_MOST];
     uint64_t *shared; /* of all processes, by card; NULL: nothing is shared */
     uint64_t own_bytes[STAND_IN_CARDS_MOST];

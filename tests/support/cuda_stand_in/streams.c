@@ -182,15 +182,19 @@ CUresult CUDAAPI cuModuleUnload(CUmodule which)
 }
 
 /* Functions are told apart by what the stand-in does with them. */
-static int kernel_other, kernel_range, kernel_spin;
+static int kernel_other, kernel_range, kernel_timer, kernel_clock;
 
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule which, const char *name)
 {
     (void)which;
     STAND_IN_CALL(module_get_function);
     bool range = !strcmp(name, "fill") || !strcmp(name, "verify") || !strcmp(name, "touch");
-    bool spin = !strcmp(name, "spin_timer") || !strcmp(name, "spin_clock"); /* 1 cycle a ns */
-    int *kernel = range ? &kernel_range : spin ? &kernel_spin : &kernel_other;
+    bool timer = !strcmp(name, "spin_timer"),
+         clock = !strcmp(name, "spin_clock"); /* 1 cycle a ns */
+    int *kernel = range   ? &kernel_range
+                  : timer ? &kernel_timer
+                  : clock ? &kernel_clock
+                          : &kernel_other;
     *function = (CUfunction)(void *)kernel;
     return CUDA_SUCCESS;
 }
@@ -230,10 +234,14 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned g
     if ((void *)function == (void *)&kernel_range &&
         !stand_in_accessible(first, *(const uint64_t *)arguments[1]))
         self->sticky = CUDA_ERROR_ILLEGAL_ADDRESS; /* the next call tells, as with a card */
-    if ((void *)function == (void *)&kernel_spin && self->real_time) {
+    bool timer = (void *)function == (void *)&kernel_timer;
+    if ((timer || (void *)function == (void *)&kernel_clock) && self->real_time) {
         struct stand_in_stream *queue = stream_of(stream);
         uint64_t now_ns = stand_in_now_ns();
-        queue->tail_ns = (queue->tail_ns > now_ns ? queue->tail_ns : now_ns) + first;
+        if (first > self->longest_wait_ns)
+            self->longest_wait_ns = first;
+        queue->tail_ns = (queue->tail_ns > now_ns ? queue->tail_ns : now_ns) + first +
+                         (timer ? self->timer_extra_ns : 0);
         if (queue->tail_ns > self->latest_ns)
             self->latest_ns = queue->tail_ns;
     }
