@@ -253,8 +253,6 @@ static const char *enlarge(const struct message *message)
            "each number, or a larger card.";
 }
 
-#define WRONG_SIZE (UINT64_C(1) << 40)
-
 static const char wrong_size[] = "No setting helps: most often such a size was computed wrongly, "
                                  "from an overflow, a negative number or a wrong shape.";
 
@@ -276,7 +274,7 @@ static const char *impossible(const struct message *message)
         return "No setting helps if the total is right: look at the shape or the batch size of "
                "this request. An APU reports only the memory that the firmware or the driver sets "
                "aside for it (UMA size, amdgpu.gttsize, ttm.pages_limit).";
-    if (message_page_bytes(message, MESSAGE_FIGURE_ASKED) >= WRONG_SIZE)
+    if (message_page_bytes(message, MESSAGE_FIGURE_ASKED) >= MESSAGE_ANY_CARD)
         return wrong_size;
     return "No setting helps: look at the shape or the batch size of this request. Often it is a "
            "full attention matrix, or a broadcast that was not meant.";
@@ -334,7 +332,7 @@ static const char *host(const struct message *message)
 {
     if (message->how)
         return message->how;
-    if (message_page_bytes(message, MESSAGE_FIGURE_ASKED) >= WRONG_SIZE)
+    if (message_page_bytes(message, MESSAGE_FIGURE_ASKED) >= MESSAGE_ANY_CARD)
         return wrong_size;
     if (message->allocator[0] && strstr(message->allocator, "host"))
         return "It is pinned memory of the host: TF_GPU_HOST_MEM_LIMIT_IN_MB sets its limit; or "

@@ -18,6 +18,9 @@
 #define MESSAGE_CONTEXT_LEAST (UINT64_C(150) << 20)
 #define MESSAGE_CONTEXT_MOST  (UINT64_C(1) << 30)
 
+/* More than any GPU has: most often the size itself is wrong. */
+#define MESSAGE_ANY_CARD (UINT64_C(1) << 40)
+
 /* Name, word, condition. */
 #define MESSAGE_CAUSES(X)                                                                          \
     X(IMPOSSIBLE, "impossible", "the request is larger than the total memory")                     \

@@ -36,9 +36,6 @@
  * small. */
 #define LIMIT_LEAST (UINT64_C(64) << 20)
 
-/* More than any GPU has: the size itself is wrong. */
-#define ANY_CARD_BYTES (UINT64_C(1) << 42)
-
 static const struct message_figure *figure_of(const struct message *self,
                                               enum message_figure_name name)
 {
@@ -469,7 +466,7 @@ static enum message_cause judge(struct message *self)
     unsure(self, MESSAGE_REASON_CUT, cut && !self->block_limit);
     if (cut == MESSAGE_CUT_AT_LINE && !self->block_limit)
         return MESSAGE_UNKNOWN;
-    if (asked->bytes >= ANY_CARD_BYTES && !asked->cut)
+    if (asked->bytes >= MESSAGE_ANY_CARD && !asked->cut)
         return MESSAGE_IMPOSSIBLE;
     if (start->known && start->bytes < START_LEAST) {
         unsure(self, MESSAGE_REASON_MISSING, true);

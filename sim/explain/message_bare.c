@@ -237,7 +237,9 @@ static const struct message_form bares[] = {
     {"cpuretryoom|cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, FORM_HOST},
     {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", message_how_warm, 0},
     {"leavenogpumemoryforthekvcache", MESSAGE_SGLANG, "", how_sglang, 0},
-    {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, 0},
+    {"noavailablememoryforthecacheblocks|memoryreservedforkvcacheis-|availablekvcachememory:-|"
+     "blocks:0,*cpublocks",
+     MESSAGE_VLLM, "", how_vllm, 0},
     {"outofmemoryat*csrc/cumem_allocator", MESSAGE_VLLM, "CUDA", how_wakes, 0},
     {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, 0},
     {"alloc_req_slotsrunsoutofmemory|prefilloutofmemory|decodeoutofmemory", MESSAGE_SGLANG, "",
@@ -266,6 +268,10 @@ static const struct message_form bares[] = {
     {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, 0},
     {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, 0},
     {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, 0},
+    {"failedtoallocatepinnedmemory*outofdevicememory", MESSAGE_HOST_PROGRAM, "", how_pinned,
+     FORM_HOST | FORM_LIKELY}, /* of a card that shares the host's memory it may be the same */
+    {"failedtoallocatepinnedmemory|failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "",
+     how_pinned, FORM_HOST},
     {"erroroutofdevicememory|vkallocatememoryfailed|vkallocatememory:outofdevice", MESSAGE_DRIVER,
      "Vulkan", how_driver, 0},
     {"cudahostregister|cumemhostregister|cudahostalloc|cumemhostalloc|"
@@ -275,8 +281,6 @@ static const struct message_form bares[] = {
      FORM_HOST | FORM_LIKELY},
     {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, FORM_HOST},
-    {"failedtoallocatepinnedmemory|failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "",
-     how_pinned, FORM_HOST},
     {"maximumvariablesizeallowedonthedevice", MESSAGE_LIBRARY, "CUDA", NULL, FORM_BLOCK},
     {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped,
      FORM_HOST | FORM_LIKELY},
@@ -440,6 +444,8 @@ static bool is_rmm(const struct message_text *text)
 
 #define NEAR_CHARACTERS 100
 #define NEAR_CLAUSE     16 /* characters on each side of a size */
+#define NEAR_CAPACITY   200
+#define NEAR_SHAPE      24
 
 /* Words for a card or its memory in German, Spanish, French, Portuguese, Italian, Russian, Chinese,
  * Japanese and Korean. A letter with an accent is cut if a digit of its escape could follow. */
@@ -779,6 +785,26 @@ static void read_of_card(const struct message_text *text, const char *patterns, 
     }
 }
 
+/* What lines near the request call the capacity of a card: "device: 0, capacity: 24GB". Of two
+ * cards it is not known which one was asked. */
+static void read_capacity(const struct message_text *text, size_t at, struct message_figure *total)
+{
+    struct message_figure figures[MESSAGE_FIGURE_COUNT] = {0}, found = {0};
+    const struct message_figure *size = &figures[MESSAGE_FIGURE_TOTAL];
+    size_t end, label = at > NEAR_CAPACITY ? at - NEAR_CAPACITY : 0;
+    for (; (label = message_pattern_find(text, "capacity:T", label, at + NEAR_CAPACITY, -1, figures,
+                                         &end)) != MESSAGE_NOWHERE;
+         label++) {
+        size_t clause = label > 2 * NEAR_CLAUSE ? label - 2 * NEAR_CLAUSE : 0;
+        if (!is_in_line_of_card(text, label) || is_beside_other(text, clause, end))
+            continue;
+        if (found.known && found.bytes != size->bytes)
+            return;
+        found = *size;
+    }
+    *total = found;
+}
+
 /* What the sentence of a request says of the card: "needs 6 GB, but the device has only 4 GB". A
  * size that the request does not exceed is not the reason of the failure, so it is left out. */
 static void read_card_beside(const struct message_text *text, size_t at, struct message *self)
@@ -794,6 +820,8 @@ static void read_card_beside(const struct message_text *text, size_t at, struct 
     size_t from = message_text_sentence_begin(text, at), to = message_text_sentence_end(text, at);
     read_of_card(text, words, from, to + 1, MESSAGE_FIGURE_FREE, self);
     read_of_card(text, totals, from, to + 1, MESSAGE_FIGURE_TOTAL, self);
+    if (!total->known)
+        read_capacity(text, at, total);
     available->known &= available->bytes < asked;
     total->known &= total->bytes != asked && total->bytes != available->bytes;
     self->card_told = total->known || available->known;
@@ -818,6 +846,9 @@ static void read_around(const struct message_text *text, size_t at, struct messa
                                      message_text_sentence_end(text, at) + 1, 0, self->figures);
     if (request != MESSAGE_NOWHERE && !self->host && !list)
         read_card_beside(text, request, self);
+    size_t shape = message_text_find(text, "size([", self->end, self->end + NEAR_SHAPE);
+    if (request == MESSAGE_NOWHERE && shape != MESSAGE_NOWHERE)
+        (void)message_read_shape(text, shape + strlen("size(["), self);
 }
 
 /* Whether a user asks if there is too little memory. Words that programs print themselves are a

@@ -109,13 +109,17 @@ static size_t find_complaint(const struct message_text *text, struct message *se
     return found;
 }
 
+/* The type behind a shape: "andtypefloat", or in PyTorch's words "),torch.float16". */
 static uint64_t element_bytes(const struct message_text *text, size_t at, bool *assumed)
 {
+    at += strspn(text->chars + at, "),");
+    at += strncmp(text->chars + at, "dtype=", 6) == 0 ? 6 : 0;
+    const char *words = text->chars + at;
+    size_t skip = strncmp(words, "andtype", 7) == 0 ? 7 : strncmp(words, "torch.", 6) == 0 ? 6 : 0;
     *assumed = false;
-    if (strncmp(text->chars + at, "andtype", 7) == 0)
-        for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-            if (strncmp(text->chars + at + 7, types[i].name, strlen(types[i].name)) == 0)
-                return types[i].bytes;
+    for (size_t i = 0; skip && i < sizeof types / sizeof *types; i++)
+        if (strncmp(words + skip, types[i].name, strlen(types[i].name)) == 0)
+            return types[i].bytes;
     *assumed = true;
     return 4;
 }
@@ -135,9 +139,7 @@ static void read_by_allocator(const struct message_text *text, size_t at, struct
     name_allocator(self, text->chars + name, length);
 }
 
-/* The bytes of a shape such as "32,256,62,62]andtypefloat". An empty shape has one element; a
- * result above 2^60 becomes 2^60. False: not a shape. */
-static bool read_shape(const struct message_text *text, size_t at, struct message *self)
+bool message_read_shape(const struct message_text *text, size_t at, struct message *self)
 {
     static const uint64_t most = UINT64_C(1) << 56; /* of 16 bytes each: 2^60 */
     uint64_t elements = 1, dimension;
@@ -176,7 +178,7 @@ static bool find_request(const struct message_text *text, struct message *self)
     size_t at;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if ((at = message_text_find(text, shapes[i], 0, text->count)) != MESSAGE_NOWHERE &&
-            read_shape(text, at + strlen(shapes[i]), self))
+            message_read_shape(text, at + strlen(shapes[i]), self))
             return true;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (at = 0;
@@ -397,13 +399,15 @@ bool message_read_xla(const struct message_text *text, struct message *self)
             to = next;
         self->figures[MESSAGE_FIGURE_ASKED] = complained;
     }
-    if (speaks_neither(text)) {
-        self->framework = MESSAGE_DRIVER;
-        self->how = message_how_unknown;
-    }
     self->count += !self->count;
     self->taken = 1;
     find_dump(text, from, to, self);
+    if (speaks_neither(text)) { /* what the words say of a card is for message_read_bare */
+        if (!self->figures[MESSAGE_FIGURE_TOTAL].known &&
+            self->figures[MESSAGE_FIGURE_ASKED].bytes < MESSAGE_ANY_CARD)
+            return false;
+        self->framework = MESSAGE_DRIVER;
+    }
     if (!self->figures[MESSAGE_FIGURE_TOTAL].known)
         (void)message_pattern_read(text,
                                    "xlabackendallocatingTondevice#forbfcallocator|"
