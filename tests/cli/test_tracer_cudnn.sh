@@ -121,7 +121,7 @@ with gzip.open('results/published/h200/cudnn/grid-41.tsv.gz', 'rt') as lines:
         found = divided and division.undivided(s, int(size), divided)
         if found:
             count += 1
-            right += found[0] + divided.taken(source.fitted_shares.parts(s, knobs, divided)) == int(size)
+            right += found[0] + division.taken(s, divided, source.fitted_shares.parts(s, knobs, divided)) == int(size)
 assert led > 200 and count > 1000 and right >= 0.98 * count, (led, right, count)
 # 75 steps in two parts, 81 in three; 49 in parts of seven; several waves: no part has less than four steps
 assert [fitted.cheapest(n, 3, 13.5) for n in (27, 75, 81)] == [1, 2, 3] and division.effective(49, 8) == 7
@@ -146,6 +146,16 @@ narrow = shape(10, (12, 512, 14, 14), (512, 8, 5, 5), (12, 512, 14, 14), padding
 assert taken(narrow, 0, knob(16, 2, 1, 1)) == 0  # four groups share a tile
 many = shape(10, (128, 128, 56, 56), (32, 128, 3, 3), (128, 32, 56, 56), dtype='float32', last=True)
 assert taken(many, 0, knob(16, 2, 1, 1)) == 131"
+sizes wide_groups_are_computed_one_after_another "
+from allocrig_tracer import cudnn_division as division
+def right(size, x, w, y, groups, knobs, parts):
+    s = shape(11, x, w, y, groups=groups, last=True)
+    return size == division.copied(s) + division.taken(s, division.divide(s, knobs, source.at_once), parts)
+# lists of results/published/h200/cudnn/layers-401
+two = (512, 14, 14), (1024, 256, 3, 3), (1024, 14, 14), 2, {2: 1, 25: 1, 27: 1, 28: 8}
+assert right(3010592, (5, *two[0]), two[1], (5, *two[2]), *two[3:], 0)
+eleven = (10, 4103, 24, 24), (4103, 373, 3, 3), (10, 4103, 24, 24), 11, {2: 7, 25: 1, 27: 1, 28: 8}
+assert right(89662592, *eleven, 0)  # counters of eight groups"
 sizes products_of_single_elements_as_a_card_listed_them "
 import gzip, itertools, os
 types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}

@@ -20,7 +20,8 @@ KNOB_TILE, KNOB_WORKSPACE, KNOB_CLUSTER_M, KNOB_CLUSTER_N = 2, 25, 27, 28
 TILES = {0: (128, 128), 1: (128, 64), 2: (128, 32), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256),
          7: (64, 128), 8: (64, 32), 9: (64, 256), 16: (256, 32), 18: (64, 192), 19: (128, 192), 20: (256, 96)}
 ALONE = 18  # multiprocessors for which cuDNN plans without a driver
-WIDE = 256  # channels or filters of a group
+WIDE = 256  # channels or filters of a group; wider groups are convolutions of their own
+AT_ONCE = 8  # of these have copies and buffers at once
 STEP = {"float32": 32, "float16": 64, "bfloat16": 64}  # elements of the sum that a tile adds at once
 product = math.prod
 
@@ -55,6 +56,16 @@ def shares(tiles, blocks):
     return (rest, blocks // rest) if rest and blocks // rest > 1 else (0, 0)
 
 
+def is_wide(s):
+    return s.groups > 1 and max(s.w[1], s.w[0] // s.groups) > WIDE
+
+
+def taken(s, divided, parts):
+    """What is taken beside copies."""
+    size = divided.taken(parts)
+    return up(size, 16) * min(s.groups, AT_ONCE) if is_wide(s) else size
+
+
 def divide(s, knobs, at_once):
     """The division of a plan on a card that runs at_once(blocks of a cluster) blocks, or None if it has none."""
     tile = TILES.get(knobs.get(KNOB_TILE))
@@ -71,7 +82,7 @@ def divide(s, knobs, at_once):
         together, across = min(tile[0] // m, tile[1] // n), elements * -(-n // tile[1])
     blocks = at_once(knobs[KNOB_CLUSTER_M] * knobs[KNOB_CLUSTER_N])
     tiles = up(-(-m // tile[0]), knobs[KNOB_CLUSTER_M]) * up(across, knobs[KNOB_CLUSTER_N]) * -(
-        -s.groups // max(1, together))
+        -(1 if is_wide(s) else s.groups) // max(1, together))
     if not blocks:
         return None
     rest, split = shares(tiles, blocks) if knobs[KNOB_WORKSPACE] == 0 else (0, 0)
@@ -80,9 +91,9 @@ def divide(s, knobs, at_once):
 
 def copied(s):
     """Bytes of the operands that are copied: those that are not in channels last, and those whose channels are not multiples
-    of 16 bytes or, with groups, the same power of two for each group. Wide groups are computed one after another."""
+    of 16 bytes or, with groups, the same power of two for each group, unless it is wide."""
     item, channels, filters = 4 if s.dtype == "float32" else 2, s.w[1], s.w[0] // s.groups
-    wide = s.groups > 1 and max(channels, filters) > WIDE
+    wide = is_wide(s)
     groups = 1 if wide else s.groups
     if groups == 1:
         channels, filters = up(channels, 16 // item), up(filters, 16 // item)
@@ -96,7 +107,7 @@ def copied(s):
         moved = not s.channels_last and shape[1] > 1 and product(shape[2:]) > 1
         if moved or (first, second) != whole:
             total += up(first * second * product(shape[2:]) * item, 16)
-    return (total + 16 if total else 0) * (s.groups if wide else 1)
+    return (total + 16 if total else 0) * (min(s.groups, AT_ONCE) if wide else 1)
 
 
 def effective(steps, parts):
@@ -108,7 +119,7 @@ def undivided(s, size, divided):
     """(bytes without parts and flags, parts of a tile) of a plan that takes size bytes, or None if no number of parts
     gives that. What is left are copies of operands."""
     whole = copied(s)
-    left = [(size - divided.taken(parts), parts) for parts in (0, *range(2, divided.split + 1))]
+    left = [(size - taken(s, divided, parts), parts) for parts in (0, *range(2, divided.split + 1))]
     left = [v for v in left if v[0] >= 0 and v[0] % 16 == 0]
     return min(left, key=lambda v: (v[0] < whole, abs(v[0] - whole)), default=None)
 

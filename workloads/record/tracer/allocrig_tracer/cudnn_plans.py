@@ -176,7 +176,7 @@ class Source:
         parts = self.fitted_shares.parts(s, knobs, divided)
         if parts is None:  # a kernel that was not measured
             parts = divided.split if divided.steps >= LEAST_STEPS * divided.split else 0
-        right = copies + divided.taken(parts)
+        right = copies + division.taken(s, divided, parts)
         most = min(divided.rest * divided.split, self.multiprocessors)
         return right, copies, max(right, copies + most * divided.buffer)
 
