@@ -56,6 +56,14 @@ call = lambda *rows, axis=0, **named: plan('_fused_moving_avg_obs_fq_helper.defa
 outs = [('give', 1), ('give', 0), ('out', 0), ('out', 1)]
 assert call(True) == call(axis=-4, per_row_fake_quant=True) == [('take', 256), ('take', 256)] + outs, call(True)
 assert call()[:2] == [('take', 4), ('take', 4)] and call()[-4:] == outs, call()"
+check pooling_of_volumes_copies_what_lies_otherwise plans "
+flat, turned = tensor(2, 4, 6, 6, 6), Tensor('float32', (2, 4, 6, 6, 6), (864, 1, 144, 24, 4), 'cuda', 0)
+half, mixed = tensor(2, 4, 3, 3, 3), Tensor('float32', (2, 4, 3, 3, 3), (27, 54, 9, 3, 1), 'cuda', 0)
+pool = lambda *args: [s for s in plan(*args) or [] if s[0] == 'take']
+assert pool('max_pool3d_with_indices.default', (flat,), [half] * 2) == pool('avg_pool3d.default', (flat,), [half]) == []
+assert pool('max_pool3d_with_indices.default', (turned,), [half] * 2) == [] != pool('avg_pool3d.default', (turned,), [half])
+gradient = lambda g, x: pool('max_pool3d_with_indices_backward.default', (g, x, 2, 2, 0, 1, False, half), [x])
+assert gradient(half, flat) == [] and gradient(mixed, flat) == [('take', 864)] and len(gradient(half, turned)) == 2"
 check copies_of_what_lies_otherwise plans "
 part = Tensor('float32', (4, 8, 30), (8 * 40, 40, 1), 'cuda', 0)
 assert plan('reflection_pad1d.default', (part, (2, 2)), [tensor(4, 8, 34)]) == [('out', 0), ('take', 3840), ('give', 0)]

@@ -287,14 +287,21 @@ def convolution_backward(args, kwargs, outs, ctx):
 
 
 def depthwise_backward(c, g, steps, position, backend):
-    g, copy = steps.copy(g, False)
-    _, of_x = steps.copy(c.x, False) if 1 in position else (None, None)
-    order = (1, 0) if backend == "depthwise2d" else (0, 1)
-    for i in order:
-        if i in position:
+    if backend == "depthwise3d":  # conv_depthwise3d_backward_cuda makes both results before it copies
+        for i in sorted(position.keys() & {0, 1}):
             steps.out(position[i])
-        if i == 1:
-            steps.give(of_x)
+        _, copy = steps.copy(g, False)
+        for i, view in ((0, c.w), (1, c.x)):
+            if i in position:
+                steps.give(steps.copy(view, False)[1])
+    else:
+        g, copy = steps.copy(g, False)
+        _, of_x = steps.copy(c.x, False) if 1 in position else (None, None)
+        for i in (1, 0):
+            if i in position:
+                steps.out(position[i])
+            if i == 1:
+                steps.give(of_x)
     steps.give(copy)
 
 

@@ -1,7 +1,7 @@
 """Pooling, resizing, sampling and patches: copies of inputs that a kernel cannot read in place.
 
 Source: PyTorch 2.11, aten/src/ATen/native/cuda/: UpSampleNearest2d.cu, UpSampleBilinear2d.cu,
-UpSampleBicubic2d.cu, AdaptiveMaxPooling2d.cu, DilatedMaxPool2d.cu, MaxUnpooling.cu,
+UpSampleBicubic2d.cu, AdaptiveMaxPooling2d.cu, DilatedMaxPool2d.cu, DilatedMaxPool3d.cu, AveragePool3d.cu, MaxUnpooling.cu,
 ReflectionPad.cu, Im2Col.cu; aten/src/ATen/native/AffineGridGenerator.cpp.
 """
 from .kernels_blas import keep_cublas
@@ -56,6 +56,13 @@ def max_pool_backward(args, kwargs, outs, ctx):
             if not (fits if channels_last(tensor) else contiguous(value)):
                 made.append(steps.take(bytes_of(value)))
     return steps.give(*reversed(made))
+
+
+def max_pool_volume(args, kwargs, outs, ctx):
+    """DilatedMaxPool3d.cu: the input is copied into its own order."""
+    fits = channels_last(args[0]) or contiguous(args[0])
+    steps = Steps().out(0).out(1)
+    return steps if fits else steps.give(steps.take(bytes_of(args[0])))
 
 
 def channels_last_trivial(tensor):
@@ -161,6 +168,9 @@ RULES = {
     "aten.adaptive_max_pool2d.default": adaptive_max,
     "aten.adaptive_max_pool2d_backward.default": copied((0, 2), also_out=True),
     "aten.max_pool2d_with_indices_backward.default": max_pool_backward,
+    "aten.max_pool3d_with_indices.default": max_pool_volume,
+    "aten.max_pool3d_with_indices_backward.default": max_pool_backward,
+    "aten.avg_pool3d.default": copied((0,)), "aten.avg_pool3d_backward.default": copied((0,)),
     "aten.max_unpool2d.default": copied((0, 1), first=True),
     "aten.reflection_pad1d.default": copied((0,)), "aten.reflection_pad2d.default": copied((0,)),
     "aten.avg_pool2d_backward.default": pool_backward,
