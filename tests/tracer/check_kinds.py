@@ -113,6 +113,24 @@ def check_view_changed_in_place():
     assert after[0] == "r" and out.requests[int(after[1])][0] == 65536, after
 
 
+def check_views_of_views_changed_in_place():
+    """The gradient of a view of a view that was changed is one tensor; views that the program makes itself have their own."""
+
+    def program():
+        w = torch.randn(4, 9, 9, device="cuda", requires_grad=True)
+        doubled = w * 2
+        doubled[:, 1:][:, :, 1:] += torch.ones(4, 8, 8, device="cuda")
+        doubled.sum().backward()
+        torch.cuda.nvtx.mark("own")
+        doubled = w * 2
+        view = doubled[:, 1:]
+        view.mul_(3)
+        (doubled[:, 1:].sum() + view.sum()).backward()
+
+    out = traced(program)
+    equal(out.sizes("slice_backward"), [1296] * 3)
+
+
 def check_fast_path_of_attention():
     """Inference with nn.MultiheadAttention and nn.TransformerEncoder runs PyTorch's fused operators."""
 

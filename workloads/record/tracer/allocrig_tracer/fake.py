@@ -10,7 +10,6 @@ import functools
 import os
 import sys
 import threading
-import weakref
 
 import torch
 import torch._dynamo  # noqa: F401  PyTorch imports it on first use; inside the mode that import would fail
@@ -23,6 +22,7 @@ from . import cudnn_meta, host_random, kernel_times, kernels, sparse, values
 from . import shapes as shapes_of
 from .kernels_shape import dense as is_dense
 from .order import number_of
+from .replays import BASE, BETWEEN, Replays
 
 aten = torch.ops.aten
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -289,7 +289,7 @@ class CardMode(TorchDispatchMode):
         self.context = Context(session)
         self.nodes = {}  # autograd sequence number -> (module, stream, place) of the forward operator
         self.unique = (2, 4)  # references to a gradient that only autograd holds: learn_references counts them
-        self.replayed = set()  # sequence numbers of views that C++ made again after a change in place
+        self.replays = Replays()
         self.outside = {}  # operator -> [count, bytes of outputs] of kernels that kernels.py does not know
 
     @classmethod
@@ -365,9 +365,12 @@ class CardMode(TorchDispatchMode):
     def on_card(self, func, args, kwargs, tensors, fakes):
         """An operator on CUDA tensors, or one that makes them."""
         view = values.is_view(func)
-        if view and self.replayed and self.session.in_backward() and self.by_strides():
-            return self.gradient_by_strides(func, args, kwargs)
-        self.follow_change(func, args, view)
+        if self.replays.places and self.session.in_backward():
+            node = torch._C._current_autograd_node()
+            place = self.replays.places.get(number_of(node)) if node is not None else None
+            if place == BETWEEN or view and place == BASE:
+                return self.gradient_by_strides(func, args, kwargs, place)
+        self.replays.before(func, args)
         if sparse.applies(func, fakes) or sparse.leaves_host(func, args, kwargs):
             out = sparse.run(self, func, args, kwargs)
             if out is not None:
@@ -398,6 +401,8 @@ class CardMode(TorchDispatchMode):
         if func in ON_HOST:
             for i in ON_HOST[func]:
                 outs[i].fake_device = torch.device("cpu")
+        if view:
+            self.replays.after(args, out)
         self.record(func, args, kwargs, fakes, outs)
         self.kernel(func, args, kwargs, tensors, outs)
         values.follow(self, func, args, kwargs, tensors, outs)
@@ -407,32 +412,17 @@ class CardMode(TorchDispatchMode):
             return tree_map_only(FakeTensor, lambda t: values.to_real(self, func, t, fakes), out)
         return out
 
-    def follow_change(self, func, args, view):
-        """Remembers a change in place of a view, until C++ has made the view's gradient function again.
+    def gradient_by_strides(self, func, args, kwargs, place):
+        """The gradient of a view whose function is AsStridedBackward on a card: its result is new (FunctionsManual.cpp).
 
-        Of a tensor without a Python class it is AsStridedBackward (VariableHooks::grad_fn in csrc/autograd/variable.cpp);
-        here C++ replays the view, and its gradient is that view's.
+        C++ takes it for a view of the old gradient, which a card frees here. Views after the first one have no gradient
+        of their own on a card: theirs lies in the old one.
         """
-        local = self.session.local
-        base, local.changed_base = getattr(local, "changed_base", None), None
-        if not torch.is_grad_enabled() or not args or not isinstance(args[0], FakeTensor):
-            return
-        if view:
-            if base is not None and base() is args[0]:
-                self.replayed.add(torch.autograd._get_sequence_nr() - 1)
-        elif values.changes_input(func) and args[0]._base is not None:
-            local.changed_base = weakref.ref(args[0]._base)
-
-    def by_strides(self):
-        """Whether the gradient function that runs now is AsStridedBackward on a card: its result is new (FunctionsManual.cpp)."""
-        node = torch._C._current_autograd_node()
-        return node is not None and number_of(node) in self.replayed
-
-    def gradient_by_strides(self, func, args, kwargs):
-        """A new tensor of the base's size. C++ takes it for a view of the old gradient, which a card frees here."""
         with self.fake:
-            shape = func(*args, **kwargs).shape
-        out = self.__torch_dispatch__(aten.new_zeros.default, (), (args[0], list(shape)))
+            shape = list(func(*args, **kwargs).shape)
+            if place == BETWEEN:
+                return args[0].as_strided(shape, [0] * len(shape))
+        out = self.__torch_dispatch__(aten.new_zeros.default, (), (args[0], shape))
         if self.unique is not None and references(args[0])[0] <= self.unique[0]:
             self.ledger.destroyed(args[0].untyped_storage()._cdata)
         return out
