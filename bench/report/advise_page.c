@@ -484,18 +484,42 @@ static void add_row(struct table *table, const struct advise_result *result,
         table_cell(table, "%s: cannot begin: %.120s", name, row->alone.why);
 }
 
-/* Lists such settings in a sentence, values of one key together: "a=1, 2; b=true". */
-static void print_same(FILE *stream, const struct advise_result *result,
-                       const struct advise_row *given)
+/* Whether the user named the row. */
+static bool is_wanted(const struct advise_page *page, const struct advise_row *row)
 {
+    for (size_t i = 0; i < page->wanted_count; i++)
+        if (strcmp(page->wanted[i], row->candidate.spec) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the table has the row in any case: the recorded one, the advice, the default, what the
+ * user named. */
+static bool is_always(const struct advise_page *page, const struct advise_row *row)
+{
+    return row == advise_given(page->result) || row == advise_best(page->result) ||
+           strcmp(row->candidate.spec, "torch") == 0 || is_wanted(page, row);
+}
+
+/* Whether a sentence has the row in place of the table. */
+static bool is_as_recorded(const struct advise_page *page, const struct advise_row *row)
+{
+    const struct advise_row *given = advise_given(page->result);
+    return given && advise_does_as_recorded(row, given) && !is_always(page, row);
+}
+
+/* Lists such settings in a sentence, values of one key together: "a=1, 2; b=true". */
+static void print_same(FILE *stream, const struct advise_page *page)
+{
+    const struct advise_result *result = page->result;
     size_t count = 0;
     char line[2048] = "", name[400], key[400] = "";
-    for (size_t i = 0; given && i < result->own_count; i++)
-        count += advise_does_as_recorded(&result->rows[i], given);
+    for (size_t i = 0; i < result->own_count; i++)
+        count += is_as_recorded(page, &result->rows[i]);
     snprintf(line, sizeof line,
              "No different from what was recorded (%zu, not counted above): ", count);
-    for (size_t i = 0; given && i < result->own_count; i++) {
-        if (!advise_does_as_recorded(&result->rows[i], given))
+    for (size_t i = 0; i < result->own_count; i++) {
+        if (!is_as_recorded(page, &result->rows[i]))
             continue;
         advise_page_name(&result->rows[i], name, sizeof name);
         char *blank = strstr(name, "= '"); /* which breaks a line of a table */
@@ -522,15 +546,6 @@ struct row_counts {
     size_t shown[2], all[2];
 };
 
-/* Whether the user named the row. */
-static bool is_wanted(const struct advise_page *page, const struct advise_row *row)
-{
-    for (size_t i = 0; i < page->wanted_count; i++)
-        if (strcmp(page->wanted[i], row->candidate.spec) == 0)
-            return true;
-    return false;
-}
-
 /* The order of the table: by rank, then by need. */
 static int compare_shown(const struct advise_row *a, const struct advise_row *b)
 {
@@ -554,12 +569,10 @@ static const struct advise_row *row_after(const struct advise_result *result,
     return next;
 }
 
-static struct row_counts add_rows(struct table *table, const struct advise_page *page,
-                                  const struct advise_row *given)
+static struct row_counts add_rows(struct table *table, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     struct row_counts counts = {{0}, {0}};
-    const struct advise_row *best = advise_best(result);
     const struct advise_row *row = NULL;
     for (size_t i = 0; (row = row_after(result, row)); i++) {
         bool own = row->candidate.own;
@@ -567,11 +580,9 @@ static struct row_counts add_rows(struct table *table, const struct advise_page 
             table_heading(table, "settings of %s", framework_name(result->framework));
         if (i == result->own_count)
             table_heading(table, "other policies");
-        bool always = row == given || row == best || strcmp(row->candidate.spec, "torch") == 0 ||
-                      is_wanted(page, row);
-        if (given && advise_does_as_recorded(row, given) && !always)
+        if (is_as_recorded(page, row))
             continue;
-        if (counts.all[own]++ < (own ? OWN_MOST : OTHERS_MOST) || always) {
+        if (counts.all[own]++ < (own ? OWN_MOST : OTHERS_MOST) || is_always(page, row)) {
             add_row(table, result, row);
             counts.shown[own]++;
         }
@@ -660,12 +671,11 @@ static enum ar_status print_table(FILE *stream, const struct advise_page *page,
             ? table_of("#; needs|MiB; slow|at need; takes|MiB; fits<; slow at|%s; flush; setting<",
                        at)
             : table_of("#; needs|MiB; takes|MiB; fits<; flush; retry; setting<");
-    const struct advise_row *given = advise_given(result);
-    const struct row_counts counts = add_rows(table, page, given);
+    const struct row_counts counts = add_rows(table, page);
     fputc('\n', stream);
     AR_TRY(table_end(table, stream, TABLE_TEXT, error));
     print_counts(stream, &counts);
-    print_same(stream, result, given);
+    print_same(stream, page);
     fputc('\n', stream);
     print_choice(stream, result, capacity);
     say(stream,
