@@ -75,6 +75,8 @@ model first third
 check a_cell_not_repeated grep -qE '^\| embedding \| `vmm:x=1` \| 1 \| 1 \|' "$out"
 check mean_of_two_sums grep -qE "^$row 2 \| 4 \| .* 11\.500 \| 12\.500 " "$out"
 check heading_of_one_run grep -qF '| what, medians of 1 to 2 runs |' "$out"
+model first fourth
+check heading_of_as_many_runs grep -qF '| what, medians of 2 runs |' "$out"
 
 bytes=4096 made other $cell card torch 1.4 1000000 1 1 1 1
 model first second other

@@ -162,14 +162,10 @@ static bool compile_list(struct compiler *self, size_t number, struct ar_error *
 
 static void free_compiled(struct learned_model *model)
 {
-    for (size_t i = 0; i < AR_COUNT(model->memory); i++) {
+    for (size_t i = 0; i < AR_COUNT(model->memory); i++)
         free(model->memory[i]);
-        model->memory[i] = NULL;
-    }
     free(model->lists);
     free(model->steps);
-    model->lists = NULL;
-    model->steps = NULL;
 }
 
 static bool compile(struct learned_model *model, struct ar_error *error)
