@@ -72,9 +72,26 @@ static size_t device_length(const struct message_text *text, size_t at)
                : 0;
 }
 
+/* A counter with a fraction but without a unit is in GiB: no part of a byte is counted, and a pool
+ * has steps of 2 MiB, so what is reserved would be even in MiB. */
+static size_t read_gib(const struct message_text *text, size_t at, const struct label *label,
+                       struct message_figure *figure)
+{
+    const uint64_t step = UINT64_C(2) << 20;
+    struct message_figure mib;
+    size_t end = message_text_number(text, at, 30, figure);
+    uint64_t rest = figure->bytes % step;
+    bool near = rest <= figure->coarse_bytes || step - rest <= figure->coarse_bytes;
+    (void)message_text_number(text, at, 20, &mib);
+    return figure->bytes <= MESSAGE_ANY_CARD && strstr(label->words, "mem") &&
+                   (label->figure != MESSAGE_FIGURE_RESERVED || (near && mib.bytes % step != 0))
+               ? end
+               : MESSAGE_NOWHERE;
+}
+
 /* The number after a label. Code that prints counters is no number: it has braces. */
-static size_t read_value(const struct message_text *text, size_t at, int unit,
-                         struct message_figure *figure)
+static size_t read_value(const struct message_text *text, size_t at, const struct label *label,
+                         int unit, struct message_figure *figure)
 {
     size_t begin = at;
     at += device_length(text, at);
@@ -94,7 +111,7 @@ static size_t read_value(const struct message_text *text, size_t at, int unit,
         bool bare = end != MESSAGE_NOWHERE && isdigit((unsigned char)text->chars[end - 1]);
         if (bare && own < 0 && unit <= 0 && figure->bytes && figure->bytes < UINT64_C(1) << 16)
             return MESSAGE_NOWHERE;
-        return end;
+        return end == MESSAGE_NOWHERE && unit <= 0 ? read_gib(text, at, label, figure) : end;
     }
     return MESSAGE_NOWHERE;
 }
@@ -186,7 +203,7 @@ static void read_label(const struct message_text *text, size_t at, const struct 
     /* "5 GiB allocated, 6 GiB reserved" */
     bool after = strchr(",;)/.", text->chars[end]) != NULL;
     if (!after || !message_text_size_before(text, at, &figure))
-        end = read_value(text, end, unit, &figure);
+        end = read_value(text, end, label, unit, &figure);
     if (end == MESSAGE_NOWHERE || !figure.known || figure.bytes > CARD_MOST)
         return;
     if (self->figures[name].known) /* of another moment */

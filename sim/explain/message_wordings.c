@@ -155,10 +155,8 @@ const struct message_form message_forms[] = {
     {"failedtoallocate*bufferofsizeA", MESSAGE_GGML, "", how_ggml, 0},
     {"ggml_vulkan:devicememoryallocationofsizeA", MESSAGE_GGML, "Vulkan", message_how_vulkan, 0},
     {"allocatingAondevice*cudamallocfailed", MESSAGE_GGML, "", how_ggml, 0},
-    {"notenoughspaceinthebuffer*neededA&availableL", MESSAGE_GGML, "", how_ggml_plan,
-     FORM_ELSEWHERE},
-    {"notenoughspaceinthecontext'smemorypool*neededA&availableL", MESSAGE_GGML, "", how_ggml_plan,
-     FORM_ELSEWHERE},
+    {"notenoughspaceinthebuffer*neededA|notenoughspaceinthecontext'smemorypool*neededA&availableL",
+     MESSAGE_GGML, "", how_ggml_plan, FORM_ELSEWHERE},
     {"opencl_buffer_type_alloc_buffer:failedtoallocateA", MESSAGE_GGML, "OpenCL", how_ggml, 0},
     {"failedtoallocateAofpinnedmemory", MESSAGE_GGML, "", NULL, FORM_HOST | FORM_SPARE},
     {"sizeAislargerthanbuffermaximumofL", MESSAGE_GGML, "Metal", NULL, FORM_BLOCK},
@@ -226,10 +224,10 @@ const struct message_form message_forms[] = {
      MESSAGE_MLC, "", how_mlc, FORM_ONE_POOL},
     {"totalusedmemstatistics:P*plusallocsize:A*ismorethantotalmemsize:T", MESSAGE_MINDSPORE, "NPU",
      how_ascend, FORM_ONE_POOL},
-    {"memoryisn'tenoughandallocfailed*allocsize:A", MESSAGE_MINDSPORE, "", message_how_unknown, 0},
-    {"mallocdevicememoryfailed*size[A", MESSAGE_MINDSPORE, "", message_how_unknown, 0},
-    {"callrtmallocfail*size:A", MESSAGE_DRIVER, "NPU", how_ascend, 0},
-    {"memory_allocation_failure(el0004)*size:A", MESSAGE_DRIVER, "NPU", how_ascend, 0},
+    {"memoryisn'tenoughandallocfailed*allocsize:A|mallocdevicememoryfailed*size[A",
+     MESSAGE_MINDSPORE, "", message_how_unknown, 0},
+    {"callrtmallocfail*size:A|memory_allocation_failure(el0004)*size:A", MESSAGE_DRIVER, "NPU",
+     how_ascend, 0},
     {"failedtocudacallocA|failedtocudacallocasyncA", MESSAGE_LIBRARY, "CUDA", how_nccl, 0},
     {"failedtocudamallocA", MESSAGE_LIBRARY, "CUDA", NULL, 0},
     {"failedtoallocateA*(label=", MESSAGE_LIBRARY, "", NULL, 0},
@@ -237,8 +235,8 @@ const struct message_form message_forms[] = {
     {"attemptingtoallocateA*greaterthanthemaximumallowedbuffersize&buffersizeofL", MESSAGE_MLX,
      "Metal", NULL, FORM_BLOCK},
     {"[malloc_or_wait]unabletoallocateA", MESSAGE_MLX, "Metal", NULL, 0},
-    {"pt_devmemallocationfailed*forsize::A", MESSAGE_DRIVER, "HPU", message_how_unknown, 0},
-    {"workspaceallocationofsize::A", MESSAGE_DRIVER, "HPU", message_how_unknown, 0},
+    {"pt_devmemallocationfailed*forsize::A|workspaceallocationofsize::A", MESSAGE_DRIVER, "HPU",
+     message_how_unknown, 0},
     {"failedtoallocateamemoryregionofA&memoryinfo:free:F&,total:T", MESSAGE_LIBRARY, "CUDA",
      how_kaldi, FORM_CARD},
     {"dxvkmemoryallocator:memoryallocationfailed*size:A", MESSAGE_LIBRARY, "Vulkan", how_dxvk, 0},
@@ -270,8 +268,10 @@ const struct message_form message_forms[] = {
     {"modelrequesttoolargeforsystem*requested=\"A&available=F", MESSAGE_HOST_PROGRAM, "",
      how_system, FORM_HOST},
     {"attemptedtoallocate:A", MESSAGE_RMM, "", NULL, 0},
-    {"failedtoallocAonhost:cuda_error_out_of_memory", MESSAGE_TENSORFLOW, "", NULL, FORM_HOST},
-    {"couldnotallocatepinnedhostmemoryofsize:A", MESSAGE_TENSORFLOW, "", NULL, FORM_HOST},
+    {"failedtoallocAonhost:cuda_error_out_of_memory|couldnotallocatepinnedhostmemoryofsize:A",
+     MESSAGE_TENSORFLOW, "", NULL, FORM_HOST},
+    {"allocationofAexceeds#%offreesystemmemory.killed|allocationofAexceeds#%ofsystemmemory.killed",
+     MESSAGE_TENSORFLOW, "", NULL, FORM_HOST | FORM_LIKELY},
     {"allocatorfailtype*sizeA*devicefreememory:F", MESSAGE_LIBRARY, "CUDA", how_faiss, FORM_CARD},
     {"allocfailtype*sizeA(", MESSAGE_LIBRARY, "", how_old_faiss, 0},
     {"modelrequiresmoresystemmemory(A&isavailable(F", MESSAGE_HOST_PROGRAM, "", how_system,
@@ -279,25 +279,20 @@ const struct message_form message_forms[] = {
     {"newbufferwith*lengthAmustnotexceedL", MESSAGE_DRIVER, "Metal", NULL, FORM_BLOCK},
     /* Warp */
     {"memoryallocationfailedondevice:cuda*forA", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
-    /* OpenCV */
-    {"insufficientmemory)failedtoallocateA*outofmemoryerror", MESSAGE_HOST_PROGRAM, "", NULL,
-     FORM_HOST},
-    {"ggml_aligned_malloc:insufficientmemory*attemptedtoallocateA", MESSAGE_HOST_PROGRAM, "", NULL,
-     FORM_HOST},
-    /* Kokkos to 2.9 */
-    {"hostspace::allocate[*](A)failed", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
-    /* GCC, Unreal Engine, MATLAB, Ray */
-    {"outofmemoryallocatingAafteratotalof|ranoutofmemoryallocatingAwithalignment",
+    /* OpenCV, ggml, Kokkos to 2.9, GCC, Unreal Engine */
+    {"insufficientmemory)failedtoallocateA*outofmemoryerror|"
+     "ggml_aligned_malloc:insufficientmemory*attemptedtoallocateA|hostspace::allocate[*](A)failed|"
+     "outofmemoryallocatingAafteratotalof|ranoutofmemoryallocatingAwithalignment",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    /* MATLAB, Ray */
     {"requested*(A)arrayexceedsmaximumarraysize&preference(W", MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST},
     {"inobjectstorebecauseitisfull*objectsizeisA", MESSAGE_HOST_PROGRAM, "", how_store, FORM_HOST},
     /* Rust, Unity, Dr.Jit, NumPy */
-    {"memoryallocationofAfailed", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
-    {"systemoutofmemory*tryingtoallocate:A", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
-    {"couldnotallocateAofhost-pinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
-    {"arraymemoryerror:unabletoallocateA|unabletoallocateAforanarray", MESSAGE_HOST_PROGRAM, "",
-     NULL, FORM_HOST},
+    {"memoryallocationofAfailed|systemoutofmemory*tryingtoallocate:A|"
+     "couldnotallocateAofhost-pinnedmemory|arraymemoryerror:unabletoallocateA|"
+     "unabletoallocateAforanarray",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     /* CuPy, also to 6: there the total is what would be reserved if the request succeeded. */
     {"outofmemoryallocatingA(allocatedsofar:R&allocatedsofar:R,limitsetto:T", MESSAGE_CUPY, "",
      NULL, 0},
