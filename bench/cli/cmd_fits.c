@@ -316,7 +316,8 @@ static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_
     snprintf(seed_text, sizeof seed_text, "%" PRIu64, seed);
     program.path = path;
     program.seed = seed_text;
-    program.output = self->vary.runs + self->spread.seeds ? PROGRAM_TO_NOTHING : PROGRAM_TO_ERROR;
+    program.output =
+        self->vary.runs || seed != self->first_seed ? PROGRAM_TO_NOTHING : PROGRAM_TO_ERROR;
     if (self->vary.name[0])
         program.variable = (struct program_variable){self->vary.name, value_text};
     while (program.command[count])
@@ -326,8 +327,9 @@ static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_
         program.command[i] = replace_value(self->program.command[i],
                                            self->vary.name[0] ? self->vary.name : "}", value_text);
     if (self->vary.name[0] || self->seeds > 1)
-        fprintf(stderr, "allocrig fits: %s%s%s seed %s%s\n", self->vary.name,
-                self->vary.name[0] ? "=" : "", self->vary.name[0] ? value_text : "", seed_text,
+        fprintf(stderr, "allocrig fits: %s%s%s%sseed %s%s\n", self->vary.name,
+                self->vary.name[0] ? "=" : "", self->vary.name[0] ? value_text : "",
+                self->vary.name[0] ? " " : "", seed_text,
                 progress_text(self, progress, sizeof progress));
     enum ar_status status = program.command && program.command[0]
                                 ? traced_program_run(&program, end, error)
@@ -429,22 +431,32 @@ static enum ar_status search(struct arguments *self, struct ar_error *error)
     return status;
 }
 
-/* Makes the trace of the page, the first seed, at `path`; further seeds go before it. */
+/* Traces the value of the page with one of the seeds; a signal interrupts the whole command. */
+static enum ar_status trace_seed(struct arguments *self, uint64_t number, const char *path,
+                                 struct program_end *end, struct ar_error *error)
+{
+    AR_TRY(trace_once(self, self->vary.value, self->first_seed + number, path, end, error));
+    return end->signal && self->seeds > 1
+               ? command_failed(self, end, "no further seed is tried", error)
+               : AR_OK;
+}
+
+/* Makes the trace of the page, that of the first seed, at `path`, then those of further seeds. */
 static enum ar_status run_command(struct arguments *self, char path[PATH_ROOM],
                                   struct program_end *end, struct ar_error *error)
 {
+    char further[PATH_ROOM];
+    struct program_end ended;
     enum ar_status status = self->vary.name[0] ? search(self, error) : AR_OK;
-    uint64_t value = self->vary.value;
-    for (uint64_t i = self->seeds; i-- > 1 && !status;) {
-        snprintf(path, PATH_ROOM, "%s/seed.txt", self->folder);
-        status = trace_once(self, value, self->first_seed + i, path, end, error);
-        if (!status && end->signal) /* it interrupts the whole command */
-            status = command_failed(self, end, "no further seed is tried", error);
-        AR_THEN(status, each_part(self, path, try_part, error));
+    snprintf(path, PATH_ROOM, "%s/%" PRIu64 ".txt", self->folder, self->vary.value);
+    snprintf(further, PATH_ROOM, "%s/seed.txt", self->folder);
+    if (!self->vary.name[0])
+        status = trace_seed(self, 0, path, end, error);
+    for (uint64_t i = 1; i < self->seeds && !status; i++) {
+        status = trace_seed(self, i, further, &ended, error);
+        AR_THEN(status, each_part(self, further, try_part, error));
+        (void)unlink(further); /* the tracer refuses a second program in one trace */
     }
-    snprintf(path, PATH_ROOM, "%s/%" PRIu64 ".txt", self->folder, value);
-    if (!status && !self->vary.name[0])
-        status = trace_once(self, value, self->first_seed, path, end, error);
     return status;
 }
 

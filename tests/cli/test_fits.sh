@@ -154,6 +154,7 @@ check a_failing_value_is_named said 'BATCH=1: python3 ended with status 3; the s
 
 DRAWS=1 run fits --seeds 3 -- python3 "$program"
 check three_runs runs 3
+check in_their_order [ "$(sed -n 's/^allocrig fits: seed //p' "$err" | xargs)" = '1 2 3' ]
 check seeds_are_named says 'aten\.nonzero \(3\); seeds: 3\.$'
 check the_spread_of_seeds says 'between 492\.0 MiB and 510\.0 MiB'
 MODE=killed run fits --seeds 3 -- python3 "$program"
@@ -236,6 +237,8 @@ for step in range(3):
     optimizer.step()
     optimizer.zero_grad()
 END
+ROWS=8 run fits --seeds 3 -- "$python" "$TEST_TMP/train.py"
+check real_seeds_are_programs_of_their_own [ "$status" = 0 ]
 run fits --card l4 --vary ROWS=1000..1003 --json "$TEST_TMP/out.json" -- "$python" "$TEST_TMP/train.py"
 check the_real_tracer_succeeds [ "$status" = 0 ]
 check blocks_have_lines grep -qE ' train\.py:[0-9]+ +[*a-z]' "$out"
