@@ -91,13 +91,11 @@ static size_t tag_length(const char *text, size_t at, size_t bytes, enum message
 }
 
 /* A space between a digit and three digits, which is a mark between groups of digits if it is one
- * that does not break lines. */
+ * that does not break lines and no fourth digit follows (message_numbers.c). */
 static bool is_group_space(const char *text, size_t at, size_t end, size_t bytes)
 {
-    if (at == 0 || !is_digit(text[at - 1]) || bytes - end < 3)
-        return false;
-    return is_digit(text[end]) && is_digit(text[end + 1]) && is_digit(text[end + 2]) &&
-           (bytes - end == 3 || !is_digit(text[end + 3]));
+    return at > 0 && is_digit(text[at - 1]) && bytes - end >= 3 && is_digit(text[end]) &&
+           is_digit(text[end + 1]) && is_digit(text[end + 2]);
 }
 
 /* Characters of UTF-8 that stand for one of ASCII: of full width, Arabic digits and their marks,

@@ -317,7 +317,6 @@ static void end_segment(struct pinning *self)
     for (size_t i = 0; i < self->segment_count && self->free_bytes; i++) {
         struct twin_pin pin = self->segment[i];
         pin.segment_bytes = self->bytes;
-        pin.segment_free_bytes = self->free_bytes;
         pin.keeps_bytes = self->free_bytes / self->segment_count;
         keep_pin(self, &pin);
     }

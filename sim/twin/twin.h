@@ -161,7 +161,7 @@ struct twin_pin {
     size_t phase;
     size_t rank; /* in twin_result.ranks */
     uint64_t address, bytes;
-    uint64_t segment_bytes, segment_free_bytes;
+    uint64_t segment_bytes;
     uint64_t keeps_bytes; /* free bytes of the segment, divided by its live blocks */
     uint32_t owner;
     const char *tag;
