@@ -56,6 +56,7 @@ if "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -shared -fPIC -o "$tmp/libnvidia-m
     check variables_are_kept grep -q '"PYTORCH_CUDA_ALLOC_CONF": "a:b"' "$tmp/context.json"
     check card_is_kept grep -q '"uuid": "GPU-1"' "$tmp/context.json"
     check unknown_is_null grep -q '"power_mw": null' "$tmp/context.json"
+    check card_has_its_figures [ "$(sed -n '/"card": {/,/"before"/s/^ *"\(.*\)":.*/\1/p' "$tmp/context.json" | tr '\n' ' ')" = 'card name uuid driver cuda bus numa_node sm_clock_max_mhz memory_clock_max_mhz sm_clock_set_mhz memory_clock_set_mhz power_limit_mw ecc mig persistence virtualisation before ' ]
     check others_are_kept grep -q '"process": 4242' "$tmp/context.json"
     LD_LIBRARY_PATH=$tmp:$stand_in "$ALLOCRIG" run -d sim -p torch -w order_flip --json "$tmp/context.json" >"$out" 2>"$err"
     check no_card_on_sim grep -q '"card": null' "$tmp/context.json"

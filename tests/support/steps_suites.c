@@ -223,7 +223,7 @@ static bool figure_of_advice(const char *name, long double *value)
 #define F(name) FIELD(advise_result, name),
         F(fidelity) F(recorded_peak_reserved_bytes) F(complete) F(has_failed_request)
             F(failed_event) F(failed_bytes) F(own_count) F(uncertainty) F(peak.bytes) F(peak.count)
-                F(step.bytes)
+                F(step.bytes) F(pressure.least_bytes)
 #undef F
                     STEPS_FIELD("largest", advise_result, peak.at[0].bytes)};
     if (strcmp(name, "none_fits") == 0)
