@@ -111,10 +111,11 @@ def registries(lot, used):
                 yield source, f"{f.split('.')[-1]}: {entry}"
 
 
-def heads(lot, used):
-    """Seven tasks, each with a model type of transformers."""
+def heads(lot, used, most=1):
+    """Seven tasks, each with a model type of transformers, and the next ones in the order of the lot."""
     known, _, configs = used
     for task in lot.sample(sorted(TASKS), 7):
+        left = most
         mapping = dict(getattr(modeling_auto, f"MODEL_FOR_{TASKS[task]}_MAPPING_NAMES"))
         for family in lot.sample(sorted(mapping), len(mapping)):
             name = mapping[family] if isinstance(mapping[family], str) else mapping[family][0]
@@ -124,17 +125,24 @@ def heads(lot, used):
                 continue
             if build(lambda: head(config())):
                 configs |= plain(family)
+                left -= 1
                 yield "transformers", f"{task}: {family} {name}"
-                break
+                if not left:
+                    break
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--seed", type=int, default=1814, help="issue 18, round 14")
     p.add_argument("--before", default=HERE + "/programs")
+    p.add_argument("--spare", action="store_true", help="print each task's next model type as well, for one that fails on any card")
     args = p.parse_args()
     lot, used = random.Random(args.seed), used_by(args.before)
-    drawn = [*registries(lot, used), *heads(lot, used)]
+    drawn = list(registries(lot, used))
+    if args.spare:
+        print("\n".join(what for _, what in heads(lot, used, 2)))
+        return
+    drawn += heads(lot, used)
     drawn += [("written", f"{k}: {lot.choice(KINDS[k])}") for k in lot.sample(sorted(KINDS), 5)]
     decks = {}
     for name, cards in DECKS.items():
