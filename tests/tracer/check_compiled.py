@@ -42,4 +42,5 @@ check("a_mempool", (30 * MIB, 3, "plain") in large[14] and ("c", 3, "plain") in 
 check("memory_outside_of_it", (1 * MIB, 0, "") in large[14], large[14])
 check("the_pool_of_a_deleted_graph_ends", ("c", 2, "") in large[14], large[14])
 check("memory_without_a_tensor", (5 * MIB, 0, "") in large[14], large[14])
+check("attention_is_run_again", [s[0] for s in large[15]].count(64 << 10) == 2, large[15])
 sys.exit(bool(failed))

@@ -1,5 +1,6 @@
 """What torch.compile and CUDA graphs ask of the allocator; check_compiled.py has what each step must ask."""
 import torch
+from torch.utils.checkpoint import checkpoint
 
 device = "cuda"
 x = torch.ones(1024, 1024, device=device)
@@ -59,3 +60,15 @@ torch.cuda.empty_cache()
 address = torch.cuda.caching_allocator_alloc(5 << 20)
 torch.cuda.caching_allocator_delete(address)
 step()  # 14
+
+
+def mixed(x):
+    host = torch.where(torch.ones(4096, 64) != 0, 1.0, -1000.0)  # a condition on the host, and numbers
+    heads = (x + host.to(x.device, x.dtype)).unsqueeze(0)
+    return torch.nn.functional.scaled_dot_product_attention(heads, heads, heads, dropout_p=0.1)
+
+
+twice = torch.compile(lambda x: checkpoint(mixed, x, use_reentrant=False))
+half = torch.ones(4, 4096, 64, device=device, dtype=torch.bfloat16, requires_grad=True)
+twice(half).float().sum().backward()  # attention draws the same numbers again, of a state on the host
+step()  # 15

@@ -223,6 +223,29 @@ class Generator(torch._C.Generator, metaclass=_Generators):
         return torch._C.Generator.__new__(torch._C.Generator)
 
 
+class CardGenerator(torch._C.Generator):
+    """A card's own generator, which compiled programs name and copy: its state takes nothing of the card."""
+
+    def __new__(cls, index):
+        made = super().__new__(cls)
+        made.index = index
+        return made
+
+    device = property(lambda self: torch.device("cuda", self.index))
+
+    def clone_state(self):
+        return CardGenerator(self.index)
+
+    def manual_seed(self, seed):
+        return self
+
+    def graphsafe_get_state(self):
+        return self
+
+    def graphsafe_set_state(self, state):
+        return self
+
+
 MAKERS = ("empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "tensor", "empty_strided", "eye")
 
 

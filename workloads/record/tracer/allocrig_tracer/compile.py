@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from . import after_import, attention, compiled_kernels, fake, graph_trees, triton_kernels
+from .card import CardGenerator
 
 aten = torch.ops.aten
 MEASURED = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "coordinate_descent_tuning")
@@ -42,6 +43,18 @@ def install(current):
     _attention(current)
     after_import("triton", lambda: triton_kernels.install(current))
     after_import("torch._inductor.compile_fx", lambda: _inductor(current))
+
+
+def _random(current):
+    """An operator that recomputation runs again with the same random numbers: the generators' states are the host's."""
+    again = torch._prims.rng_prims.graphsafe_run_with_rng_state
+    session = current()
+    torch.cuda.default_generators = tuple(CardGenerator(i) for i in range(session.devices))
+
+    @again.py_impl(type(session.mode))
+    def run(mode, op, *args, rng_state=None, **kwargs):
+        with mode:
+            return op(*args, **kwargs)
 
 
 def keep_rules():
@@ -109,6 +122,16 @@ def _fake_modes(current):
         return key if found == keys.AutogradCUDA else found
 
     torch._ops.resolve_key = resolved
+    for where in (aten.where.Scalar, aten.where.ScalarSelf, aten.where.ScalarOther):
+        where.py_impl(keys.CompositeImplicitAutograd)(_where)
+
+
+def _where(condition, *values):
+    """`where` with numbers, as C++ divides it up. There a condition on the host seems to be on the card."""
+    dtype = torch.result_type(*values)
+    device = next((v.device for v in values if isinstance(v, torch.Tensor)), condition.device)
+    both = (v.to(dtype) if isinstance(v, torch.Tensor) else torch.scalar_tensor(v, dtype=dtype, device=device) for v in values)
+    return aten.where.self(condition, *both)
 
 
 @contextlib.contextmanager
@@ -237,6 +260,7 @@ def _inductor(current):
     torch._functorch.config.enable_autograd_cache = False
     torch.utils._triton.triton_hash_with_backend = lambda: "no card"
 
+    _random(current)
     lower, inside = compile_fx.compile_fx, []
 
     def lowered(model, inputs, *args, config_patches=None, **kwargs):
