@@ -64,17 +64,46 @@ static enum ar_status set_capacity(struct planned *self, const char *key, const 
     return status;
 }
 
+/* What is asked of an experiment, in bits; and what each key is for. */
+enum { ASKED_RUNS = 1, ASKED_CAPACITIES = 2, ASKED_ADVICE = 4, ASKED_ANY = 7 };
+
+static const struct {
+    const char *name;
+    unsigned of;
+} keys[] = {{"policy", ASKED_ANY},
+            {"workload", ASKED_ANY},
+            {"device", ASKED_ANY},
+            {"capacity", ASKED_ADVICE},
+            {"limit", ASKED_ADVICE},
+            {"name", ASKED_ANY},
+            {"capacities", ASKED_RUNS},
+            {"frees", ASKED_ANY},
+            {"host", ASKED_ANY},
+            {"metrics", ASKED_RUNS},
+            {"replicates", ASKED_RUNS | ASKED_CAPACITIES},
+            {"reps", ASKED_RUNS},
+            {"on-fail", ASKED_RUNS},
+            {"verify", ASKED_RUNS},
+            {"seed", ASKED_ANY},
+            {"jobs", ASKED_ANY}};
+
 static enum ar_status apply(struct planned *self, const char *key, const char *value,
-                            struct ar_error *error)
+                            unsigned asked, struct ar_error *error)
 {
-    static const char *const keys[] = {
-        "policy", "workload", "device",     "capacity", "limit",   "name",   "capacities", "frees",
-        "host",   "metrics",  "replicates", "reps",     "on-fail", "verify", "seed",       "jobs"};
-    size_t at = 0, count = AR_COUNT(keys);
-    while (at < count && strcmp(keys[at], key) != 0)
-        at++;
-    if (at == count)
-        return ar_name_unknown("an experiment has no key", key, keys, count, NULL, error);
+    const char *names[AR_COUNT(keys)];
+    size_t at = AR_COUNT(keys);
+    for (size_t i = 0; i < AR_COUNT(keys); i++) {
+        names[i] = keys[i].name;
+        at = strcmp(names[i], key) == 0 ? i : at;
+    }
+    if (at == AR_COUNT(keys))
+        return ar_name_unknown("an experiment has no key", key, names, at, NULL, error);
+    if (!(keys[at].of & asked))
+        return ar_invalid(error, "%s has no effect on %s", key,
+                          asked == ASKED_ADVICE       ? "advice"
+                          : asked == ASKED_CAPACITIES ? "a search of capacities"
+                                                      : "runs; a device has a capacity, such as "
+                                                        "sim:capacity=8GiB");
     if (strcmp(key, "policy") == 0)
         return suite_add_policy(&self->suite, value, error);
     if (strcmp(key, "workload") == 0)
@@ -94,7 +123,7 @@ enum ar_status ar_experiment_set(struct ar_experiment *self, const char *key, co
                                  struct ar_error *error)
 {
     AR_CLOSED(planned_close) struct planned trial = {.suite = SUITE_DEFAULTS};
-    AR_TRY(apply(&trial, key, value, error));
+    AR_TRY(apply(&trial, key, value, ASKED_ANY, error));
     AR_TRY(text_list_add(&self->keys, key, error));
     enum ar_status status = text_list_add(&self->values, value, error);
     if (status)
@@ -104,23 +133,23 @@ enum ar_status ar_experiment_set(struct ar_experiment *self, const char *key, co
 
 /* The suite of an experiment, whose texts the plan points into: it does not move. */
 static enum ar_status settle(struct planned *self, const struct ar_experiment *experiment,
-                             struct ar_error *error)
+                             unsigned asked, struct ar_error *error)
 {
     self->suite = (struct suite)SUITE_DEFAULTS;
     self->suite.catalog = &experiment->library->catalog;
     self->suite.in_process = true;
     self->suite.once = true;
     for (size_t i = 0; i < experiment->keys.count; i++)
-        AR_TRY(apply(self, experiment->keys.items[i], experiment->values.items[i], error));
+        AR_TRY(apply(self, experiment->keys.items[i], experiment->values.items[i], asked, error));
     if (!self->suite.workloads.count)
         return ar_invalid(error, "the experiment has no workload; set one");
     return AR_OK;
 }
 
 static enum ar_status make_plan(struct planned *self, const struct ar_experiment *experiment,
-                                struct ar_error *error)
+                                unsigned asked, struct ar_error *error)
 {
-    AR_TRY(settle(self, experiment, error));
+    AR_TRY(settle(self, experiment, asked, error));
     if (!self->suite.policies.count)
         return ar_invalid(error, "the experiment has no policy; set one");
     return plan_make(&self->plan, &self->suite, error);
@@ -192,7 +221,7 @@ enum ar_status ar_experiment_run(const struct ar_experiment *experiment, struct 
     struct ar_results *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     AR_TRY_MEMORY(self, error, "an experiment");
-    enum ar_status status = make_plan(&self->planned, experiment, error);
+    enum ar_status status = make_plan(&self->planned, experiment, ASKED_RUNS, error);
     const size_t count = self->planned.plan.run_count;
     if (!status && !(self->records = calloc(count + 1, sizeof *self->records)))
         status = ar_no_memory(error, "an experiment");
@@ -323,7 +352,7 @@ enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
     struct ar_capacities *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     AR_TRY_MEMORY(self, error, "an experiment");
-    enum ar_status status = make_plan(&self->planned, experiment, error), refusal;
+    enum ar_status refusal, status = make_plan(&self->planned, experiment, ASKED_CAPACITIES, error);
     const struct plan *plan = &self->planned.plan;
     if (!status && !(self->found = calloc(plan->run_count + 1, sizeof *self->found)))
         status = ar_no_memory(error, "an experiment");
@@ -468,7 +497,7 @@ enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, stru
     error = error ? error : &ignored;
     AR_TRY_MEMORY(self, error, "an experiment");
     const struct suite *suite = &self->planned.suite;
-    enum ar_status status = settle(&self->planned, experiment, error);
+    enum ar_status status = settle(&self->planned, experiment, ASKED_ADVICE, error);
     if (!status && (suite->workloads.count != 1 || suite->devices.count > 1))
         status = ar_invalid(error, "advice is for one workload and one device");
     AR_THEN(status,

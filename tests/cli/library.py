@@ -98,17 +98,25 @@ for refused, why in ((lambda: hand.free(12), "takes the block that alloc() retur
                      (lambda: hand.free(foreign), "freed already, or of another session"),
                      (lambda: other.free(twice), "freed already, or of another session"),
                      (lambda: allocrig.run("tor\0ch", "order_flip"), "contains a NUL character"),
-                     (lambda: allocrig.capacity("growth", "order_flip", capacity=3), "leave out capacity=")):
+                     (lambda: allocrig.advise("order_flip", policy="vmm"), "leave out policy=")):
     try:
         refused()
         raise AssertionError("nothing was refused")
     except (TypeError, ValueError) as error:
         assert why in str(error)
-try:
-    allocrig.run("torch", "\udcff.csv")
-    raise AssertionError("there is no such file")
-except allocrig.Error as error:
-    assert "cannot be opened" in str(error)
+# What would have no effect is refused.
+for refused, why in (
+        (lambda: allocrig.run("torch", "\udcff.csv"), "cannot be opened"),
+        (lambda: allocrig.run("torch", "order_flip", capacity="1MiB"), "capacity has no effect on runs; a device has a capacity"),
+        (lambda: allocrig.run("torch", "order_flip", limit="1MiB"), "limit has no effect on runs"),
+        (lambda: allocrig.capacity("torch", "order_flip", capacity=3), "capacity has no effect on a search of capacities"),
+        (lambda: allocrig.capacity("torch", "order_flip", capacities="1MiB"), "capacities has no effect on a search"),
+        (lambda: allocrig.advise("order_flip", replicates=3), "replicates has no effect on advice")):
+    try:
+        refused()
+        raise AssertionError("nothing was refused")
+    except allocrig.Error as error:
+        assert why in str(error), error
 hand.free(first)
 assert hand.stats()["live_bytes"] == 0 and hand.stats()["largest_free_block_bytes"] > 2**19
 hand.close()

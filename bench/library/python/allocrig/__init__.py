@@ -179,8 +179,6 @@ def run(policy, workload, device="sim", *, observe=None, **options):
 def capacity(policy, workload, device="sim", **options):
     """The smallest capacities at which each policy serves each workload: first_pass_bytes, safe_bytes, the same
     without a flush and without a retry, and the gaps between them. None: no capacity was found."""
-    if "capacity" in options:
-        raise ValueError("capacity() searches the capacity: leave out capacity=")
     lib, rows, found = _lib(), [], _library.Capacity()
     with _experiment(lib, policy, workload, device, options) as experiment, \
             _Handle(lib.ar_experiment_capacity, lib.ar_capacities_close, experiment) as capacities:
@@ -249,6 +247,8 @@ def advise(workload, capacity=None, device="sim", *, limit=None, **options):
     one fits, then by rank. `own`: a setting of the recorded framework; `given`: the recorded one. `capacity` is what the
     program may have (None: the recorded one, if it is known), `limit` the same as a limit that the program sets for itself."""
     lib, rows, found = _lib(), Rows(), _library.Setting()
+    if "policy" in options:
+        raise ValueError("advise() tries the settings of the recorded framework: leave out policy=")
     options = dict(options, capacity=capacity, limit=limit)
     with _experiment(lib, [], workload, device, options) as experiment, \
             _Handle(lib.ar_experiment_advise, lib.ar_advice_close, experiment) as advice:
