@@ -22,7 +22,7 @@ static const struct cli_option options[] = {
     {CLI_HEADING("Options:")},
     {0, "cycles", "N", "replaces the number of cycles of the schedule",
      CLI_COUNT(cycles, 0, SCENARIO_CYCLES)},
-    {0, "set", "NAME.KEY=VALUE", "replaces a key of a section; may be given again",
+    {0, "set", "NAME.KEY=VALUE", "replaces a key of a section; again for another key",
      CLI_WORDS(sets, CLI_WORDS_MOST)},
     {0, "what-if", "yes|no", "also run it with changes; default yes, with --check no",
      CLI_TEXT(what_if)},
@@ -56,6 +56,22 @@ static enum ar_status check_figure(const char *path, struct ar_error *error)
     return ar_invalid(error, "twin: --figure %s: the name ends with .svg, .png or .pdf", path);
 }
 
+/* An edit of --set. No two give the same key, nor one of them what --cycles gives. */
+static enum ar_status edit(const struct arguments *self, size_t index, struct scenario *out,
+                           struct ar_error *error)
+{
+    static const char cycles[] = "schedule.cycles=";
+    const char *text = self->sets.at[index];
+    size_t length = strcspn(text, "=") + 1;
+    bool again = self->cycles != NOT_GIVEN && !strncmp(text, cycles, sizeof cycles - 1);
+    for (size_t i = 0; i < index; i++)
+        again |= !strncmp(text, self->sets.at[i], length);
+    if (again)
+        return ar_invalid(error, "--set %s: %.*s is given a second time; leave one out", text,
+                          (int)length - 1, text);
+    return ar_error_prefix(error, scenario_set_text(out, text, error), "--set %s", text);
+}
+
 static enum ar_status read_scenario(const struct arguments *self, struct scenario *out,
                                     struct ar_error *error)
 {
@@ -63,12 +79,14 @@ static enum ar_status read_scenario(const struct arguments *self, struct scenari
     size_t count = twin_setup_kinds(kinds, TWIN_KINDS_MOST);
     AR_TRY(scenario_read(self->path, kinds, count, out, error));
     AR_TRY(twin_compare_check(out, error));
-    if (self->cycles != NOT_GIVEN)
-        out->cycles = self->cycles;
     for (size_t i = 0; i < self->sets.count; i++)
-        if (scenario_set_text(out, self->sets.at[i], error))
-            return ar_error_prefix(error, AR_INVALID, "--set %s", self->sets.at[i]);
-    return AR_OK;
+        AR_TRY(edit(self, i, out, error));
+    if (self->cycles != NOT_GIVEN) {
+        out->cycles = self->cycles;
+        out->has_cycles = true;
+        out->cycles_line = 0;
+    }
+    return scenario_check_cycles(out, error);
 }
 
 /* Draws the series in `series` with the script of the tree or of the installation. */

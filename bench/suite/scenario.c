@@ -226,12 +226,14 @@ static enum ar_status read_step(struct scenario *self, const char *text, unsigne
     return step->text ? AR_OK : no_memory(self, error);
 }
 
+static const char *const list_names[SCENARIO_LISTS] = {"start", "cycle", "end"};
+
 static enum ar_status add_steps(struct scenario *self, enum scenario_list list, const char *text,
                                 unsigned line, struct ar_error *error)
 {
     struct scenario_steps *steps = &self->lists[list];
     const char *piece;
-    size_t length;
+    size_t length, before = steps->count;
     while (next_piece(&text, ",", &piece, &length)) {
         struct scenario_step step;
         AR_FREED char *one = strndup(piece, length);
@@ -245,10 +247,11 @@ static enum ar_status add_steps(struct scenario *self, enum scenario_list list, 
         if (length && !AR_ARRAY_ADD(steps->at, steps->count, steps->room, step))
             return no_memory(self, error);
     }
-    return AR_OK;
+    return line && steps->count == before
+               ? step_bad(self, line, "has no step; write PART.ACTION, .. or leave the line out",
+                          list_names[list], error)
+               : AR_OK;
 }
-
-static const char *const list_names[SCENARIO_LISTS] = {"start", "cycle", "end"};
 
 /* `line` 0: of an edit, which replaces a list. */
 static enum ar_status schedule_key(struct scenario *self, const char *key, const char *value,
@@ -273,8 +276,20 @@ static enum ar_status schedule_key(struct scenario *self, const char *key, const
         return step_bad(self, line, first, key, error);
     }
     self->cycles_line = line;
+    self->has_cycles = true;
     self->cycles = cycles;
     return AR_OK;
+}
+
+enum ar_status scenario_check_cycles(const struct scenario *self, struct ar_error *error)
+{
+    char cycles[32];
+    if (!self->has_cycles || !self->cycles || self->lists[SCENARIO_CYCLE].count)
+        return AR_OK;
+    snprintf(cycles, sizeof cycles, "cycles = %" PRIu64, self->cycles);
+    return step_bad(self, self->cycles_line,
+                    "repeats nothing; write cycle = PART.ACTION, .. or leave cycles out", cycles,
+                    error);
 }
 
 /* ---- reported figures ------------------------------------------------------------------------ */
@@ -648,7 +663,7 @@ void scenario_close(struct scenario *self)
 /* ---- edits ---------------------------------------------------------------------------------- */
 
 enum ar_status scenario_set(struct scenario *self, const char *name, const char *key,
-                            const char *value, struct ar_error *error)
+                            const char *value, unsigned line, struct ar_error *error)
 {
     if (!strcmp(name, "schedule"))
         return schedule_key(self, key, value ? value : "", 0, error);
@@ -665,7 +680,7 @@ enum ar_status scenario_set(struct scenario *self, const char *name, const char 
             name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (value)
-        return set_key(self, section, key, value, 0, error);
+        return set_key(self, section, key, value, line, error);
     struct scenario_key *known = find_key(section, key);
     if (known)
         AR_ARRAY_REMOVE(section->keys, section->key_count, (size_t)(known - section->keys));
@@ -682,7 +697,7 @@ enum ar_status scenario_set_text(struct scenario *self, const char *text, struct
                           text);
     AR_FREED char *section = strndup(text, (size_t)(dot - text));
     AR_FREED char *key = strndup(dot + 1, (size_t)(equals - dot - 1));
-    return section && key ? scenario_set(self, section, key, equals + 1, error)
+    return section && key ? scenario_set(self, section, key, equals + 1, 0, error)
                           : no_memory(self, error);
 }
 

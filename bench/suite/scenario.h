@@ -126,6 +126,7 @@ struct scenario {
     struct scenario_steps lists[SCENARIO_LISTS];
     unsigned schedule_line, reported_line, unknown_line, cycles_line; /* 0: it is not there */
     uint64_t cycles;
+    bool has_cycles; /* somebody wrote them; else 1 is the default */
     const char *source;
     double tolerance; /* of the reported figures, as a part of them */
     struct scenario_reported *reported;
@@ -148,9 +149,13 @@ void scenario_close(struct scenario *self);
 struct scenario_section *scenario_find(const struct scenario *self, const char *name);
 const char *scenario_value(const struct scenario_section *self, const char *key);
 
-/* Edits. `scenario_set` replaces or adds a key; a value of NULL removes it. */
+/* INVALID or FORMAT: cycles are written, and there is no list of them. */
+enum ar_status scenario_check_cycles(const struct scenario *self, struct ar_error *error);
+
+/* Edits. `scenario_set` replaces or adds a key; a value of NULL removes it. `line` is the one that
+ * errors of the value name; 0: none. */
 enum ar_status scenario_set(struct scenario *self, const char *section, const char *key,
-                            const char *value, struct ar_error *error);
+                            const char *value, unsigned line, struct ar_error *error);
 /* Reads `SECTION.KEY=VALUE` (an argument of --set) and does it. INVALID. */
 enum ar_status scenario_set_text(struct scenario *self, const char *text, struct ar_error *error);
 /* Puts a step before the one at `place` of a list, or at its end. */

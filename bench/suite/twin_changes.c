@@ -58,7 +58,7 @@ static void note(struct twin_change *change, enum ar_status status, const struct
 static void set(struct twin_change *change, const char *section, const char *key, const char *value)
 {
     struct ar_error error = {{0}};
-    note(change, scenario_set(&change->edited, section, key, value, &error), &error);
+    note(change, scenario_set(&change->edited, section, key, value, 0, &error), &error);
 }
 
 static void insert(struct twin_change *change, enum scenario_list list, size_t place,

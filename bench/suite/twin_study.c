@@ -271,7 +271,8 @@ static enum ar_status set_unknown(struct scenario *edited, size_t run, char *sho
     for (size_t i = 0; i < edited->unknown_count; i++) {
         const struct scenario_unknown *one = &edited->unknown[i];
         const char *value = one->values[run % one->count];
-        enum ar_status status = scenario_set(edited, one->section, one->key, value, error);
+        enum ar_status status =
+            scenario_set(edited, one->section, one->key, value, one->line, error);
         if (status)
             return ar_error_prefix(error, AR_FORMAT, "%s:%u", edited->path, one->line);
         text_add(shown, room, "%s%s.%s=%s", i ? " " : "", one->section, one->key, value);
@@ -406,7 +407,7 @@ static enum ar_status try_value(struct search *self, int steps, bool *passes,
     char text[32];
     AR_TRY(scenario_copy(self->text, &edited, error));
     snprintf(text, sizeof text, self->type == AR_OPTION_FRACTION ? "%.2f" : "%.0f", value);
-    enum ar_status status = scenario_set(&edited, self->part, cache->option, text, error);
+    enum ar_status status = scenario_set(&edited, self->part, cache->option, text, 0, error);
     AR_THEN(status, twin_trials_run(self->trials, &trial, 1, error));
     *passes = !status && !trial.cannot_run && trial.summary.outcome == TWIN_PASSED;
     cache->runs++;

@@ -75,6 +75,8 @@ refuses no_place_for_a_figure 2 'none/x.svg: cannot be written: its folder does 
 refuses no_answer 2 '--what-if maybe: yes or no' twin $small --what-if maybe
 refuses journal_of_nothing 2 'write --what-if yes' twin $small --what-if no --journal "$tmp/j"
 refuses set_without_value 2 '--set kv: "kv" is no change; write SECTION.KEY=VALUE' twin $small --set kv
+refuses set_twice 2 '--set kv.bytes=2GiB: kv.bytes is given a second time' twin $small --set kv.bytes=1GiB --set kv.bytes=2GiB
+refuses cycles_twice 2 '--set schedule.cycles=0: schedule.cycles is given a second time' twin $small --cycles 3 --set schedule.cycles=0
 refuses set_of_another 2 '--set kw.bytes=1: .*did you mean kv' twin $small --set kw.bytes=1
 refuses set_of_a_wrong_key 2 'kv.byte=1: .*has no key "byte"; did you mean bytes' twin $small --set kv.byte=1
 refuses set_of_a_wrong_value 2 'kv.bytes=much: .*bytes' twin $small --set kv.bytes=much
@@ -107,6 +109,8 @@ bad no_action '8: b.laod: b has no action "laod"; did you mean load' "$part" 'by
 bad no_action_of_a_process '8: rl.flush: rl has no action "flush"; it has empty_cache' "$part" 'bytes = 1' '[schedule]' 'start = rl.flush'
 bad too_many_arguments '8: b.load 3: load takes no arguments' "$part" 'bytes = 1' '[schedule]' 'start = b.load 3'
 bad a_step_is_wrong '10: t.update: .*' '[trainer t]' 'weights = 1GiB' "$part" 'bytes = 1' '[schedule]' 'start = t.load, t.offload, t.update b'
+bad no_cycle '9: "cycles = 2" repeats nothing; write cycle = PART.ACTION' "$part" 'bytes = 1' '[schedule]' "$step" 'cycles = 2'
+bad unknown_key '10: \[buffer b\] has no key "nope"' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'b.nope = 1 | 2'
 bad reported_elsewhere '10: "b.free" is no step of the schedule' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'b.free: residue = 1'
 bad reported_cycle '12: the schedule has 1 cycle, not 3; write cycles = 3' "$part" 'bytes = 1' '[schedule]' "$step" 'cycle = b.free' '' '[reported]' 'cycle 3 b.free: residue = 1'
 bad reported_drift '10: "b.load" is no step of the cycle' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'drift b.load = 1'

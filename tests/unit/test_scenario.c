@@ -124,7 +124,7 @@ TEST(edits)
     assert_true(scenario_hash(&copy) != hash);
     assert_string_equal(scenario_value(scenario_find(&file, "rl"), "policy"), "torch");
     assert_ok(scenario_set_text(&copy, "machine.cards=8", &test_error));
-    assert_ok(scenario_set(&copy, "actor", "workload", NULL, &test_error));
+    assert_ok(scenario_set(&copy, "actor", "workload", NULL, 0, &test_error));
     assert_null(scenario_value(scenario_find(&copy, "actor"), "workload"));
     assert_ok(scenario_insert(&copy, SCENARIO_CYCLE, 1, "actor.free  logits", &test_error));
     assert_string_equal(copy.lists[SCENARIO_CYCLE].at[1].text, "actor.free logits");

@@ -40,7 +40,7 @@ TEST(trials_are_taken_from_the_journal)
     struct twin_trials trials;
     struct stat before, after;
     assert_ok(scenario_copy(&text, &bad, &test_error));
-    assert_ok(scenario_set(&bad, "kv", "where", "there", &test_error));
+    assert_ok(scenario_set(&bad, "kv", "where", "there", 0, &test_error));
     struct twin_trial at[] = {trial_of(&text), trial_of(&bad), trial_of(&text)};
     assert_ok(twin_trials_open(&trials, &text, journal.path, &test_error));
     assert_ok(twin_trials_run(&trials, at, 3, &test_error));
