@@ -318,12 +318,12 @@ static void print_page(const struct cli_page *page, const char *command)
     printf("%s  %-26s%s\n", page->options->help ? "" : "\n", "-h, --help", "print this help");
 }
 
-static bool page_option(const struct cli_page *page, const char *name)
+static const struct cli_option *page_option(const struct cli_page *page, const char *name)
 {
     for (const struct cli_option *option = page->options; option->help; option++)
         if (option->name && strcmp(option->name, name) == 0)
-            return true;
-    return false;
+            return option;
+    return NULL;
 }
 
 /* What to write in place of an option of another command; NULL: nothing is known. */
@@ -380,12 +380,18 @@ static enum ar_status find_long(const struct cli_page *page, const char *name,
             continue;
         *found = option;
         count++;
-        if (option->name[length] == '\0')
-            return AR_OK;
+        if (option->name[length] == '\0') {
+            count = 1;
+            break;
+        }
     }
     if (count > 1)
         return ar_invalid(error, "--%s is ambiguous; write the whole name of the option", name);
-    return count ? AR_OK : unknown_long(page, name, error);
+    if (!count)
+        return unknown_long(page, name, error);
+    if ((*found)->alias)
+        *found = page_option(page, (*found)->alias);
+    return AR_OK;
 }
 
 /* The state of the parser. */

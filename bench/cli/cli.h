@@ -111,10 +111,11 @@ struct cli_option {
     const char *value; /* the name of the value in the help; NULL: the option takes none */
     const char *help;  /* one line; NULL ends a table */
     enum cli_kind kind;
-    bool writes;  /* the value names a file or folder to write */
-    bool regular; /* a pipe is refused, and not waited for */
-    bool many;    /* may be given several times, as CLI_KIND_WORDS always may */
-    size_t at;    /* the place of the value in the arguments */
+    bool writes;       /* the value names a file or folder to write */
+    bool regular;      /* a pipe is refused, and not waited for */
+    bool many;         /* may be given several times, as CLI_KIND_WORDS always may */
+    const char *alias; /* the name of the option that this one is; NULL: it is its own */
+    size_t at;         /* the place of the value in the arguments */
     double least, most;
     cli_take *take;
 };

@@ -42,7 +42,7 @@ static const struct cli_option options[] = {
     {0, "seed", "N", "seed of policies that use random numbers", CLI_SUITE(cli_suite_key)},
     {0, "replicates", "N", "repeat with N seeds of addresses=random and of generators",
      CLI_SUITE(cli_suite_key)},
-    {0, "draws", "N", "alias of --replicates, for one release", CLI_SUITE(cli_suite_key)},
+    {0, "draws", "N", "alias of --replicates, for one release", .alias = "replicates"},
     {0, "curve", NULL, "also print the slowdown at 1 to 2 times the live peak",
      CLI_FLAG(wants_curve)},
     {0, "jobs", "N", "workers; default: one for each processor", CLI_SUITE(cli_suite_key)},

@@ -96,7 +96,7 @@ static const struct cli_option options[] = {
      CLI_SUITE(cli_suite_key)},
     {0, "replicates", "N", "repeat with N seeds of addresses=random and of generators",
      CLI_SUITE(cli_suite_key)},
-    {0, "draws", "N", "alias of --replicates, for one release", CLI_SUITE(cli_suite_key)},
+    {0, "draws", "N", "alias of --replicates, for one release", .alias = "replicates"},
     {0, "against", "SPEC", "policy that others are compared with in pairs; default: the first",
      CLI_SUITE(cli_suite_key)},
     {0, "jobs", "N", "workers; default: one for each processor; 1 on a card",

@@ -126,7 +126,7 @@ struct scenario {
     struct scenario_steps lists[SCENARIO_LISTS];
     unsigned schedule_line, reported_line, unknown_line, cycles_line; /* 0: it is not there */
     uint64_t cycles;
-    bool has_cycles; /* somebody wrote them; else 1 is the default */
+    bool has_cycles; /* the file or an edit has them; else 1 is the default */
     const char *source;
     double tolerance; /* of the reported figures, as a part of them */
     struct scenario_reported *reported;

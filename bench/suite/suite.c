@@ -292,20 +292,19 @@ struct reading {
     struct text_list keys;
 };
 
-/* A key that is given twice is an error: nothing tells which one is meant. */
-static enum ar_status note_key(struct reading *reading, const char *section, const char *key,
-                               struct ar_error *error)
+enum ar_status suite_note_key(struct text_list *keys, const struct ini_line *line, const char **key,
+                              struct ar_error *error)
 {
-    char *name = NULL;
-    if (asprintf(&name, "%s/%s", section, key) < 0)
+    AR_FREED char *name = NULL;
+    *key = strcmp(*key, "draws") == 0 ? "replicates" : *key; /* its former name */
+    if (asprintf(&name, "%s/%s", line->section, *key) < 0)
         return ar_no_memory(error, "a key");
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < reading->keys.count && !status; i++)
-        if (strcmp(reading->keys.items[i], name) == 0)
-            status = ar_invalid(error, "the key \"%.60s\" is given twice; give it once", key);
-    AR_THEN(status, text_list_add(&reading->keys, name, error));
-    free(name);
-    return status;
+    for (size_t i = 0; i < keys->count; i++)
+        if (strcmp(keys->items[i], name) == 0)
+            return ar_error_set(error, AR_FORMAT,
+                                "%s:%u: the key \"%.60s\" is given twice; give it once", line->path,
+                                line->number, *key);
+    return text_list_add(keys, name, error);
 }
 
 static enum ar_status read_entry(void *argument, const struct ini_line *line,
@@ -324,9 +323,7 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
         status = suite_add_device(self, line->text, error);
     } else {
         AR_TRY(ini_split(line, &key, &value, error));
-        status = note_key(reading, line->section, key, error);
-        if (status)
-            return ar_error_prefix(error, status, "%s:%u", line->path, line->number);
+        AR_TRY(suite_note_key(&reading->keys, line, &key, error));
         bool is_section = false;
         for (size_t i = 0; i < AR_COUNT(sections); i++)
             is_section |= strcmp(sections[i], key) == 0;

@@ -70,6 +70,13 @@ void suite_close(struct suite *self);
 /* Adds a copy of the text. HOST_MEMORY. */
 enum ar_status text_list_add(struct text_list *self, const char *text, struct ar_error *error);
 void text_list_close(struct text_list *self);
+
+/* FORMAT: the section of the line has the key already; nothing tells which one is meant. `keys` are
+ * those so far. A former name of a key becomes the present one. */
+struct ini_line;
+enum ar_status suite_note_key(struct text_list *keys, const struct ini_line *line, const char **key,
+                              struct ar_error *error);
+
 /* Adds a policy by its spec; "all" adds every policy. */
 enum ar_status suite_add_policy(struct suite *self, const char *text, struct ar_error *error);
 

@@ -16,6 +16,7 @@ struct reading {
     unsigned begun[TENANTS_MOST]; /* the line of each process's section */
     const struct ini_line *line;
     const char *key, *value;
+    struct text_list keys; /* so far */
     struct ar_error *error;
 };
 
@@ -49,7 +50,13 @@ static enum ar_status take_bool(const struct reading *self, bool *value)
     return *value || !strcmp(self->value, "no") ? AR_OK : bad(self, "yes or no");
 }
 
-static enum ar_status machine_line(const struct reading *self)
+/* For a key that its section has once. */
+static enum ar_status once(struct reading *self)
+{
+    return suite_note_key(&self->keys, self->line, &self->key, self->error);
+}
+
+static enum ar_status machine_line(struct reading *self)
 {
     struct tenants_suite *suite = self->suite;
     uint64_t number;
@@ -60,11 +67,13 @@ static enum ar_status machine_line(const struct reading *self)
         suite->cards[suite->card_count - 1].compute_capability = (unsigned)number;
         return AR_OK;
     }
-    if (!strcmp(self->key, "host"))
+    if (!strcmp(self->key, "host")) {
+        AR_TRY(once(self));
         return ar_size_parse(self->value, &suite->host_bytes, NULL) || !suite->host_bytes ||
                        suite->host_bytes > UINT64_C(1) << 50
                    ? bad(self, "what can be pinned of the host's memory, such as 64GiB")
                    : AR_OK;
+    }
     if (strcmp(self->key, "card") != 0)
         return bad(self, "[machine] has the keys card, compute_capability and host");
     if (suite->card_count == PROCESS_CARDS)
@@ -79,9 +88,10 @@ static enum ar_status machine_line(const struct reading *self)
     return AR_OK;
 }
 
-static enum ar_status run_line(const struct reading *self)
+static enum ar_status run_line(struct reading *self)
 {
     struct tenants_suite *suite = self->suite;
+    AR_TRY(once(self));
     if (!strcmp(self->key, "mode")) {
         suite->free = !strcmp(self->value, "free");
         return suite->free || !strcmp(self->value, "barriered") ? AR_OK
@@ -91,7 +101,7 @@ static enum ar_status run_line(const struct reading *self)
         snprintf(suite->name, sizeof suite->name, "%s", self->value);
         return AR_OK;
     }
-    if (!strcmp(self->key, "replicates") || !strcmp(self->key, "draws")) { /* its former name */
+    if (!strcmp(self->key, "replicates")) {
         enum ar_status status = take_count(self, &suite->replicates);
         return status || (suite->replicates && suite->replicates <= 10000)
                    ? status
@@ -177,11 +187,24 @@ static enum ar_status take_placement(const struct reading *self, enum tenant_pla
     return bad(self, "given, first-fit or least-loaded");
 }
 
+/* Workloads, pools beside its own, and settings of its framework. */
+static bool may_repeat(const char *key)
+{
+    static const char *const keys[] = {"pinned",  "policy", "card",     "context", "needs",
+                                       "arrives", "leaves", "retry_ms", "stays",   "placement"};
+    for (size_t i = 0; i < AR_COUNT(keys); i++)
+        if (!strcmp(key, keys[i]))
+            return false;
+    return true;
+}
+
 static enum ar_status tenant_line(struct reading *self)
 {
     struct tenant_setup *setup = NULL;
     uint64_t number = 0;
     AR_TRY(tenant_of(self, &setup));
+    if (!may_repeat(self->key))
+        AR_TRY(once(self));
     if (!strcmp(self->key, "workload"))
         return add_text(self, &setup->workloads, &setup->workload_count);
     if (!strcmp(self->key, "beside"))
@@ -277,7 +300,9 @@ enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,
     *suite = (struct tenants_suite){.replicates = 1, .seed = 1};
     const char *name = field_file_name(path);
     snprintf(suite->name, sizeof suite->name, "%.*s", (int)strcspn(name, "."), name);
-    AR_TRY(ini_read(path, sections, 3, take_line, &reading, error));
+    enum ar_status status = ini_read(path, sections, 3, take_line, &reading, error);
+    text_list_close(&reading.keys);
+    AR_TRY(status);
     return check(suite, path, error);
 }
 

@@ -106,6 +106,8 @@ refuses no_such_setting 2 'process a: line 5.*no such setting' tenants "$tmp/sui
 two='[machine]\ncard = sim:capacity=8GiB\n[tenant a]\npolicy = torch\nworkload = linear_ramp\n'
 suite "${two}[tenant a]\npolicy = vmm\n"
 refuses a_second_of_that_name 2 'suite.ini:6: there is a \[tenant a\] already, in line 3' tenants "$tmp/suite.ini"
+suite "${two}policy = vmm\n"
+refuses a_key_twice 2 'suite.ini:6: the key "policy" is given twice' tenants "$tmp/suite.ini"
 suite "${two}arrives = 5\nleaves = 5\n"
 refuses leaves_before_it_arrives 2 'leaves after round 5 and arrives after round 5' tenants "$tmp/suite.ini"
 suite "${two}arrives = 4611686018427387904\n"
