@@ -1,7 +1,10 @@
 /* allocrig: finds the command, runs it, prints its error as one sentence, and returns its status as
  * the exit status. No other code ends the program. */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "bench/cli/cli.h"
 #include "bench/machine/crash.h"
@@ -100,6 +103,29 @@ static void hold_standard_streams(void)
             (void)open("/dev/null", (file ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
 }
 
+/* A shared object that ends the process calls these, because the program exports them. */
+AR_API void _exit(int status)
+{
+    crash_reports_exit(status);
+    for (;;)
+        (void)syscall(SYS_exit_group, status);
+}
+
+AR_API void _Exit(int status)
+{
+    _exit(status);
+}
+
+AR_API void exit(int status)
+{
+    void (*next)(int) = NULL;
+    crash_reports_exit(status);
+    *(void **)&next = dlsym(RTLD_NEXT, "exit");
+    if (next)
+        next(status);
+    _exit(status);
+}
+
 int main(int argc, char **argv)
 {
     struct ar_error error = {{0}};
@@ -115,5 +141,6 @@ int main(int argc, char **argv)
     if (status && status != CLI_HELPED)
         sentence_say(stderr, "allocrig: %s",
                      error.text[0] ? error.text : ar_status_meaning(status));
+    crash_reports_end();
     return (int)status >= CLI_EXIT ? (int)status - CLI_EXIT : ar_status_exit(status);
 }

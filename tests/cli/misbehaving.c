@@ -22,7 +22,8 @@ enum harm {
     HARM_CUT,
     HARM_ABORT,
     HARM_SPIN,
-    HARM_MUTE
+    HARM_MUTE,
+    HARM_EXIT
 };
 
 #define HOOKS "alloc|free|stats|walk|validate|room|use|retire|progress|trim|problem|create|destroy"
@@ -82,9 +83,9 @@ static const struct ar_option misbehaving_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"least", AR_OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
      NULL, "bytes of the smallest class"},
-    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_MUTE, NULL,
+    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_EXIT, NULL,
      "1: crash, 2: hang, 3: leave the process, 4: the same, with success, 5: abort, 6: spin, "
-     "7: HOST_MEMORY without a sentence"},
+     "7: HOST_MEMORY without a sentence, 8: exit"},
     {"after", AR_OPTION_COUNT, offsetof(struct misbehaving_values, after), "3", 0, 1000000, NULL,
      "requests that go well"},
     {"hook", AR_OPTION_CHOICE, offsetof(struct misbehaving_values, hook), "alloc", 0, 0, HOOKS,
@@ -122,6 +123,8 @@ static void do_harm(enum harm harm)
         pause();
     for (volatile int spin = 0; harm == HARM_SPIN; spin++)
         ;
+    if (harm == HARM_EXIT)
+        exit(0);
     if (harm != HARM_NONE)
         _exit(harm == HARM_LEAVE ? 7 : 0);
 }

@@ -111,6 +111,21 @@ if [ "${TEST_VARIANT:-release}" = release ]; then
     refuses a_crash_in_capacity 4 'the policy ".*/bad.so" crashed: signal 11' capacity -d sim -p "$bad:harm=1" -w order_flip
     refuses an_abort_in_explain 4 'the policy ".*/bad.so" crashed: signal 6' explain "$tape" -p "$bad:harm=5,hook=free"
     MISBEHAVING_ENTRY=1 refuses a_crash_at_the_entry 4 'the policy ".*/bad.so" crashed: signal 11' list policies "$bad"
+    # A process that a policy ends has no answer: not 0, and not silent.
+    ended='the policy ".*/bad.so" ended the process with status [07] and no result'
+    printf '[machine]\ncard = sim\n[process p]\npolicy = %s:harm=8\n[buffer x]\nbytes = 3MiB\ncount = 8\n[schedule]\nstart = x.load\n' \
+        "$bad" >"$tmp/ends.ini"
+    printf '[machine]\ncard = sim\n[tenant a]\npolicy = %s:harm=4\nworkload = %s\n' "$bad" "$PWD/$tape" >"$tmp/leaves.ini"
+    refuses an_exit_in_twin 4 "$ended" twin "$tmp/ends.ini"
+    refuses an_exit_in_tenants 4 "$ended" tenants "$tmp/leaves.ini"
+    refuses an_exit_in_fidelity 4 "$ended" fidelity "$tape" -p "$bad:harm=8"
+    refuses an_exit_in_explain 4 "$ended" explain "$tape" -p "$bad:harm=3"
+    refuses an_exit_in_two_threads 4 "$ended" capacity -d sim -p "$bad:harm=8" -w order_flip
+    refuses an_exit_in_minimize 4 "$ended" minimize "$tape" --until fails -p "$bad:harm=8" -o "$tmp/least.trace"
+    refuses an_exit_in_gen 4 "$ended" gen robson -p "$bad:harm=4" -o "$tmp/robson.trace"
+    refuses an_exit_in_drift 4 "$ended" drift workloads/data/lora_recompute.default.csv.gz -p "$bad:harm=8" --steps 10
+    MISBEHAVING_ENTRY=8 refuses an_exit_at_the_entry 4 "$ended" list policies "$bad"
+    check the_recording_is_not_written [ ! -e "$tmp/robson.trace" ]
     MISBEHAVING_MARK=$tmp/marked env --default-signal=INT "$ALLOCRIG" explain "$tape" -p "$bad:harm=2" >"$out" 2>"$err" &
     process=$!
     until [ -e "$tmp/marked" ] || ! kill -0 $process; do sleep 0.01; done
