@@ -197,6 +197,7 @@ static bool read_kinds(const struct message_text *text, struct message *self)
     self->killed = found && !self->host && message_text_tells_of_kill(text);
     read_listing(text, self);
     read_rest(text, self);
+    message_read_each(text, self);
     if (self->framework == MESSAGE_VLLM || self->framework == MESSAGE_PYTORCH)
         message_read_vllm_log(text, self);
     self->new_variable = found && message_text_has(text, "pytorch_alloc_conf");

@@ -380,7 +380,7 @@ static const struct message_form bares[] = {
     {"insufficientsystemresources|notenoughresourcestoloadthemodel", MESSAGE_LIBRARY, "",
      message_how_guess, 0},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, 0},
-    {"oomwhenallocating", MESSAGE_TENSORFLOW, "", NULL, 0},
+    {"oomwhenallocating|tensorswhenoomhappens", MESSAGE_TENSORFLOW, "", NULL, 0},
     {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom|"
      "!allocationondevice",
      MESSAGE_DRIVER, "", how_driver, 0},
@@ -431,8 +431,10 @@ static const struct message_form bares[] = {
      "itgotkilled|itwaskilled|getskilled|gotkilled|scriptwaskilled|"
      "trainingwaskilled|processeswerekilled|\"killed\"|'killed'|exitsignal9",
      MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
-    {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
-     FORM_HOST | FORM_LIKELY | FORM_LINE},
+    {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb|processusarr\xc3\xaat\xc3\xa9|"
+     "get\xc3\xb6tet|terminado(killed)|ucciso|\xd0\xa3\xd0\xb1\xd0\xb8\xd1\x82\xd0\xbe|"
+     "\xe5\xbc\xb7\xe5\x88\xb6\xe7\xb5\x82\xe4\xba\x86",
+     MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY | FORM_LINE},
 };
 
 static bool is_rmm(const struct message_text *text)
@@ -605,7 +607,7 @@ static bool names_other_error(const struct message_text *text, size_t from, size
 /* Whether a word for a card stands in the line of `at`: a whole one, for "gpu020" is a host. */
 static bool is_in_line_of_card(const struct message_text *text, size_t at)
 {
-    static const char *const cards[] = {"gpu", "cuda", "device", "graphicscard"};
+    static const char *const cards[] = {"gpu", "gpus", "cuda", "device", "graphicscard"};
     size_t from = at, to = at + 1;
     while (from > 0 && at - from < NEAR_CHARACTERS && text->gaps[from] != MESSAGE_GAP_LINE)
         from--;
@@ -784,24 +786,38 @@ static void read_of_card(const struct message_text *text, const char *patterns, 
     }
 }
 
-/* What lines near the request call the capacity of a card: "device: 0, capacity: 24GB". Of two
- * cards it is not known which one was asked. */
-static void read_capacity(const struct message_text *text, size_t at, struct message_figure *total)
+/* The size that these patterns give a card, where one is named: "device: 0, capacity: 24GB". Of two
+ * cards it is not known which one was asked. What a program needs is not what a card has. */
+static struct message_figure card_size(const struct message_text *text, const char *words,
+                                       size_t from, size_t to)
 {
+    static const char parts[] = "use|using|need|requir|take|weight|model|cache|shard";
     struct message_figure figures[MESSAGE_FIGURE_COUNT] = {0}, found = {0};
     const struct message_figure *size = &figures[MESSAGE_FIGURE_TOTAL];
-    size_t end, label = at > NEAR_CAPACITY ? at - NEAR_CAPACITY : 0;
-    for (; (label = message_pattern_find(text, "capacity:T", label, at + NEAR_CAPACITY, -1, figures,
-                                         &end)) != MESSAGE_NOWHERE;
-         label++) {
-        size_t clause = label > 2 * NEAR_CLAUSE ? label - 2 * NEAR_CLAUSE : 0;
-        if (!is_in_line_of_card(text, label) || is_beside_other(text, clause, end))
-            continue;
-        if (found.known && found.bytes != size->bytes)
-            return;
-        found = *size;
-    }
-    *total = found;
+    for (; words; words = message_pattern_next(words))
+        for (size_t end, at = from;
+             (at = message_pattern_find(text, words, at, to, -1, figures, &end)) != MESSAGE_NOWHERE;
+             at++) {
+            size_t clause = at > 2 * NEAR_CLAUSE ? at - 2 * NEAR_CLAUSE : 0;
+            if (!is_in_line_of_card(text, at) || is_beside_other(text, clause, end) ||
+                message_text_any(text, parts, clause, at))
+                continue;
+            if (found.known && found.bytes != size->bytes)
+                return (struct message_figure){0};
+            found = *size;
+        }
+    return found;
+}
+
+/* What a person says that each card has, if the request is larger: "(80GB per A100 GPU)". */
+void message_read_each(const struct message_text *text, struct message *self)
+{
+    struct message_figure *total = &self->figures[MESSAGE_FIGURE_TOTAL];
+    if (self->host || total->known || !self->figures[MESSAGE_FIGURE_ASKED].known)
+        return;
+    *total = card_size(text, "(Tper|(Teach|withTper|withTeach", 0, text->count);
+    total->known &= total->bytes < self->figures[MESSAGE_FIGURE_ASKED].bytes;
+    self->told |= total->known;
 }
 
 /* What the sentence of a request says of the card: "needs 6 GB, but the device has only 4 GB". A
@@ -820,7 +836,8 @@ static void read_card_beside(const struct message_text *text, size_t at, struct 
     read_of_card(text, words, from, to + 1, MESSAGE_FIGURE_FREE, self);
     read_of_card(text, totals, from, to + 1, MESSAGE_FIGURE_TOTAL, self);
     if (!total->known)
-        read_capacity(text, at, total);
+        *total = card_size(text, "capacity:T", at > NEAR_CAPACITY ? at - NEAR_CAPACITY : 0,
+                           at + NEAR_CAPACITY);
     available->known &= available->bytes < asked;
     total->known &= total->bytes != asked && total->bytes != available->bytes;
     self->card_told = total->known || available->known;

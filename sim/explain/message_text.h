@@ -117,6 +117,7 @@ bool message_read_shape(const struct message_text *text, size_t at, struct messa
 void message_read_source(const char *text, size_t bytes, struct message *self);
 bool message_read_printed(const struct message_text *text, struct message *self);
 bool message_read_bare(const struct message_text *text, struct message *self);
+void message_read_each(const struct message_text *text, struct message *self);
 
 /* Computes the figures that follow from those that are printed, finds contradictions, and sets the
  * cause, the confidence and the reasons. */
