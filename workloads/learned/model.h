@@ -184,7 +184,7 @@ void learned_model_close(struct learned_model *model);
 
 const char *learned_order_name(enum learned_order order);
 
-/* model_fates.c: fills `fates`, `warmup`, `permanent_count`, `leaked_bytes`. False: no memory. */
+/* model_fates.c: fills `fates`, `warmup`, `permanent_count`. False: no memory. */
 bool learned_find_fates(struct learned_model *model);
 /* model_order.c: fills the rest but the sizes, from the compiled steps. False: no memory. */
 bool learned_find_order(struct learned_model *model);

@@ -147,7 +147,6 @@ bool learned_find_fates(struct learned_model *model)
     }
     ar_map_close(&map);
     done = done && compare_places(model);
-    double leaked = 0;
     for (size_t i = 0; done && i < recording->block_count; i++) {
         const struct learned_block *block = &recording->blocks[i];
         if (model->fates[i] == LEARNED_PERMANENT) {
@@ -155,9 +154,6 @@ bool learned_find_fates(struct learned_model *model)
             if (block->born < recording->step_count / 2 && block->born >= model->warmup)
                 model->warmup = block->born + 1u;
         }
-        if (model->fates[i] == LEARNED_LEAKED && block->born)
-            leaked += (double)block->bytes;
     }
-    model->leaked_bytes = leaked / (double)(recording->step_count - 1);
     return done;
 }

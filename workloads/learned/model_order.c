@@ -199,6 +199,23 @@ static bool choose_order(struct learned_model *model, const uint64_t *structure,
     return done;
 }
 
+/* Means of the steady steps; of whole periods only, because the steps of a period differ. */
+static void find_rates(struct learned_model *model)
+{
+    const struct learned_recording *recording = &model->recording;
+    bool periodic = model->order == LEARNED_REPEAT || model->order == LEARNED_PERIOD;
+    size_t first = model->warmup, count = model->step_count - first;
+    count -= periodic ? count % model->period : 0;
+    for (size_t i = first; i < first + count; i++)
+        model->step_ns += (double)model->steps[i].duration_ns;
+    for (size_t i = 0; i < recording->block_count; i++)
+        if (model->fates[i] == LEARNED_LEAKED && recording->blocks[i].born >= first &&
+            recording->blocks[i].born < first + count)
+            model->leaked_bytes += (double)recording->blocks[i].bytes;
+    model->step_ns /= (double)count;
+    model->leaked_bytes /= (double)count;
+}
+
 bool learned_find_order(struct learned_model *model)
 {
     uint64_t *structure = malloc(model->step_count * sizeof *structure),
@@ -209,8 +226,7 @@ bool learned_find_order(struct learned_model *model)
     done = done && number_classes(model, structure) && choose_order(model, structure, all);
     free(structure);
     free(all);
-    for (size_t i = model->warmup; done && i < model->step_count; i++)
-        model->step_ns +=
-            (double)model->steps[i].duration_ns / (double)(model->step_count - model->warmup);
+    if (done)
+        find_rates(model);
     return done;
 }
