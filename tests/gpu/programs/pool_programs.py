@@ -2,14 +2,15 @@
 """Programs for pool_recording.c, and what it recorded as golden data.
 
 pool_programs.py SET.. > PROGRAMS: `steps`, `marks` (several streams), or seeds of random programs: `FIRST-BEFORE` on one
-stream, `sFIRST-BEFORE` on three, some of them held up, `c` the same with waits, `l` with waits and a maximum. A line of a
-program: `p NAME POOL THRESHOLD FOLLOW OPPORTUNISTIC INTERNAL MOST FLAGS` (POOL: default or new; flag t: the words of
-blocks tell which pages moved), `a ID BYTES STREAM`, `f ID STREAM`, `s` synchronise the device, `y STREAM` a stream,
-`q STREAM` query, `h STREAM` hold up, `r STREAM` release, `e EVENT STREAM` record, `v EVENT STREAM` wait, `z EVENT`
-synchronise, `t BYTES` trim, `w MICROSECONDS` sleep, `b MICROSECONDS` busy, `m ID STREAM` a small kernel, `M ID STREAM` one
-over all of a block. An answer repeats the line and adds, for an allocation, the driver's result and the address, then
-the time in ns, used and reserved bytes; `T CALL FIRST FROM+LENGTH..` are the words that the block of a call contained,
-one for each 2 MiB, and the first of those that were written.
+stream, `sFIRST-BEFORE` on three, some of them held up, `c` the same with waits, `l` with waits and a maximum, `x` with
+waits, the streams in turns, every second one with a maximum. A line of a program: `p NAME POOL THRESHOLD FOLLOW
+OPPORTUNISTIC INTERNAL MOST FLAGS` (POOL: default or new; flag t: the words of blocks tell which pages moved; a: when each
+call begins), `a ID BYTES STREAM`, `f ID STREAM`, `s` synchronise the device, `y STREAM` a stream, `q STREAM` query, `h
+STREAM` hold up, `r STREAM` release, `e EVENT STREAM` record, `v EVENT STREAM` wait, `z EVENT` synchronise, `t BYTES` trim,
+`w MICROSECONDS` sleep, `b MICROSECONDS` busy, `m ID STREAM` a small kernel, `M ID STREAM` one over all of a block. An
+answer repeats the line and adds, for an allocation, the driver's result and the address, then the time in ns, used and
+reserved bytes; `T CALL FIRST FROM+LENGTH..` are the words that the block of a call contained, one for each 2 MiB, and the
+first of those that were written; `T at NS` is when the next call begins.
 
 pool_programs.py --golden ANSWERS FOLDER: the form of tests/golden/data/async, for programs without flag t."""
 import gzip
@@ -418,6 +419,60 @@ def long_kernel(calls):
         p.op("w 30000")
 
 
+def search_order(order, switches, another=0):
+    """The best fit is not done: which of the larger ranges is used? `another`: or a fit of stream 4?"""
+    name = f"search.{''.join(map(str, order))}.{''.join(map(str, switches))}.{another}"
+    p = Program(name, "default", "max", *switches, flags="-")
+    blocks = []
+    for size in range(12, 17):
+        blocks.append(p.a(size * MIB, 1))
+        p.a(MIB)
+    for _ in range(another):
+        p.f(p.a(13 * MIB, 4), stream=4)
+    for each in order:
+        p.f(blocks[each], stream=1)
+    for text in ("e 3 1", "v 3 2", "e 4 4", "v 4 2", WAIT, "h 1"):
+        p.op(text)
+    p.f(blocks[0], stream=1)
+    p.op(WAIT)
+    for _ in range(4):
+        p.a(12 * MIB, 2)
+        p.op(WAIT)
+
+
+def internal_wait(before, after):
+    """Stream 1 frees a block, then waits for memory of stream 3: is that free done before the wait? If not, stream 2 gets the
+    block of stream 4."""
+    p = Program(f"internal.{before or 0}.{after or 0}", "new", "max", 0, 1, 1, 3 * P, flags="-")
+    block = p.a(MIB, 1)
+    other = p.a(MIB, 4)
+    used = p.a(28 * MIB, 1)
+    small = []
+    for _ in range(2):
+        small.append(p.a(512 * KIB, 1))
+        p.a(512 * KIB, 4)
+    large = p.a(2 * P, 3)
+    p.op("h 3")
+    p.f(large, stream=3)
+    p.op("h 1")
+    p.f(block, stream=1)
+    for calls in (before, "i", after):
+        for call in calls:
+            if call == "F":
+                p.f(small.pop(), stream=1)
+            elif call == "i":
+                p.a(2 * P, 1)
+            else:
+                p.op({"h": "h 1", "m": f"m {used} 1", "e": "e 3 1"}[call])
+            p.op(WAIT)
+    p.f(other, stream=4)
+    for text in ("r 1", WAIT):
+        p.op(text)
+    for _ in range(2):
+        p.a(MIB, 2)
+        p.op(WAIT)
+
+
 def row():
     p = Program("row", threshold="0", flags="-")
     for size in (90, 100):
@@ -444,9 +499,15 @@ def marks():
         ordered(where, switches)
     for calls in ("FK", "KF"):
         long_kernel(calls)
+    for order_, switches in itertools.product(itertools.permutations(range(1, 5)), ((1, 0, 0), (0, 1, 0))):
+        search_order(order_, switches)
+    for order_, switches in itertools.product(((1, 2, 3, 4), (4, 3, 2, 1), (3, 1, 4, 2)), ((1, 0, 0), (0, 1, 0))):
+        search_order(order_, switches, 1)
+    for before, after in itertools.product(("", "m", "F", "e"), ("", "m", "F", "e", "h")):
+        internal_wait(before, after)
     row()
-    for microseconds, again in itertools.product((0, 5, 10, 20, 40, 80), range(3)):
-        p = Program(f"delay.{microseconds}.{again}", flags="-", follow=0, internal=0)
+    for microseconds, again in itertools.product((0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 40, 80), range(4)):
+        p = Program(f"delay.{microseconds}.{again}", flags="a", follow=0, internal=0)
         block = p.a(MIB, 1)
         p.a(64 * KIB)
         p.f(block, stream=1)
@@ -508,9 +569,10 @@ def random_program(seed):
             p.op(r.choice(("s", "y 0")))
 
 
-def random_streams(seed, calm=False, limited=False):
+def random_streams(seed, calm=False, limited=False, turns=False):
     """Three streams, some of them held; frees on the stream of the block. Calm: a wait after every call, so that the
-    pool's marks have arrived. Limited: pools with a maximum."""
+    pool's marks have arrived. Limited: pools with a maximum. Turns: the streams allocate in turns, so that they use each
+    other's memory."""
     r = random.Random(seed)
     kind = KINDS[seed % len(KINDS)]
     threshold = ("max", "0")[seed // 7 % 2]
@@ -519,11 +581,16 @@ def random_streams(seed, calm=False, limited=False):
     if limited:
         pool, most = "new", r.choice((4, 8, 32)) * (1 if kind in ("mid", "mixed40") else 8) * P
         switch = r.choice(((1, 1, 1), (1, 1, 0), (0, 0, 1), (0, 1, 1)))
-    p = Program(f"{'limited' if limited else 'calm' if calm else 'streams'}_{seed}_{kind}", pool, threshold, *switch, most, "-")
+    family = "turns" if turns else "limited" if limited else "calm" if calm else "streams"
+    p = Program(f"{family}_{seed}_{kind}", pool, threshold, *switch, most, "-" if calm else "a")
     live, held, total = [], set(), 0
     for step in range(500):
         stream = r.randrange(3)
         what = r.random()
+        if turns and what >= 0.1:
+            stream = r.choice((step // 20 % 3, step // 20 % 3, step // 20 % 3, stream))
+        if turns and 0.08 <= what < 0.1 and r.random() < 0.8:
+            what = 0.06
         if what < 0.05:
             if stream in held:
                 held.discard(stream)
@@ -629,10 +696,10 @@ if __name__ == "__main__":
                 make()
         elif what == "marks":
             marks()
-        elif what[0] in "scl":
+        elif what[0] in "sclx":
             first, last = map(int, what[1:].split("-"))
             for seed in range(first, last):
-                random_streams(seed, calm=what[0] in "cl", limited=what[0] == "l")
+                random_streams(seed, calm=what[0] != "s", limited=what[0] == "l" or what[0] == "x" and seed % 2, turns=what[0] == "x")
         else:
             first, last = map(int, what.split("-"))
             for seed in range(first, last):

@@ -100,7 +100,7 @@ struct session {
     CUevent events[MOST_EVENTS];
     volatile uint32_t *gates; /* by stream; pinned */
     uint32_t gate_values[MOST_STREAMS];
-    int tagged, quiet;
+    int tagged, quiet, stamped;
     uint32_t *old, *fresh; /* pinned: what allocations contained, what is written into them */
     uint32_t tags;
     uint32_t calls;
@@ -206,6 +206,8 @@ static void do_line(struct session *s, const char *line)
     (void)sscanf(line + 1, " %llu %llu %u", &a, &b, &c);
     s->calls++;
     uint64_t begin = now_ns();
+    if (s->stamped)
+        fprintf(s->out, "T at %" PRIu64 "\n", begin);
     if (kind == 'a') {
         do_alloc(s, (unsigned)a, b, c % MOST_STREAMS);
         return;
@@ -296,6 +298,7 @@ static void open_pool(struct session *s, const char *line)
          &internal);
     s->tagged = strchr(flags, 't') != NULL;
     s->quiet = strchr(flags, 'q') != NULL;
+    s->stamped = strchr(flags, 'a') != NULL;
     void *gates;
     NEED(cuMemHostAlloc, &gates, 4096, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE);
     memset(gates, 0, 4096);
