@@ -254,7 +254,7 @@ bool address_space_open(struct address_space *self, uint64_t top, uint64_t unit_
     ar_range_pool_open(&self->pool, &self->host);
     if (!ar_range_pool_reserve(&self->pool, 1))
         return false;
-    add(self, &self->gaps, 0, top - unit_bytes);
+    add(self, &self->gaps, 0, top);
     return true;
 }
 
@@ -288,7 +288,7 @@ bool address_space_take(struct address_space *self, uint64_t bytes, uint64_t *ad
         return true;
     }
     uint64_t range_bytes = ar_size_round_up(bytes, self->unit_bytes);
-    uint32_t gap = ar_range_tree_first(&self->pool, self->gaps, 0, range_bytes);
+    uint32_t gap = ar_range_tree_first(&self->pool, self->gaps, 0, range_bytes + self->unit_bytes);
     if (!gap)
         return false;
     *address = self->top - cut(self, &self->gaps, gap, range_bytes) - range_bytes;

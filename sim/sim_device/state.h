@@ -27,7 +27,8 @@
 /* Where a driver places allocations: a model of what H100s and H200s do with cuMemAlloc.
  *
  * The driver reserves address ranges in multiples of 32 MiB, from the top of its address space
- * downwards, in the highest gap that is large enough. An allocation is at the start of its range.
+ * downwards, in the highest gap that has 32 MiB more, so that it can align them; the last 32 MiB
+ * stay free. An allocation is at the start of its range.
  * The rest of the range serves later allocations that fit, the lowest rest first. A range whose
  * last allocation is freed becomes a gap.
  *

@@ -29,11 +29,11 @@ TEST(known_places)
     assert_int_equal(small, TOP - 10 * UNIT + 200 * AR_MIB);
     assert_int_equal(take(&space, 24), TOP - 11 * UNIT);
     assert_int_equal(take(&space, 12), TOP - 10 * UNIT + 202 * AR_MIB);
-    /* A freed range becomes a gap, the highest of which is used first. */
+    /* A freed range becomes a gap, the highest of which is used first, if it has 32 MiB more. */
     address_space_give(&space, TOP - 3 * UNIT, 64 * AR_MIB);
     assert_int_equal(take(&space, 30), TOP - 2 * UNIT);
     assert_int_equal(take(&space, 40), TOP - 13 * UNIT);
-    assert_int_equal(take(&space, 31), TOP - 3 * UNIT);
+    assert_int_equal(take(&space, 31), TOP - 14 * UNIT);
     /* A range with one allocation left does not. */
     address_space_give(&space, TOP - 10 * UNIT, 200 * AR_MIB);
     assert_int_equal(take(&space, 180), TOP - 10 * UNIT);
@@ -112,7 +112,7 @@ static size_t oracle_take(size_t count)
         }
     size_t whole = ar_size_round_up(count, UNIT_PAGES);
     for (size_t page = PAGES - whole; page >= UNIT_PAGES; page -= UNIT_PAGES)
-        if (fits(page, whole, 0, false)) {
+        if (fits(page - UNIT_PAGES, whole + UNIT_PAGES, 0, false)) {
             range_count++;
             for (size_t i = page; i < page + whole; i++)
                 range_of[i] = range_count;
@@ -227,7 +227,7 @@ TEST(recorded_addresses_have_this_order)
         {"gpt2_train", {8825, 8914}},
         {"lora_recompute", {3475, 3606}},
         {"tape_small", {66, 79}},
-        {"resnet50_train", {15309, 24396}},
+        {"resnet50_train", {15310, 24396}},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         char path[128];
