@@ -170,7 +170,8 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
         bytes_cell(table, rows[i]->safe_bytes);
         table_cell(table, "%s", advise_page_fit(fits_row_fit(page->advice, rows[i])));
         table_cell(table, "%s",
-                   fits_smallest_card(rows[i]->safe_bytes, &card) ? card.name : "none");
+                   fits_smallest_card(rows[i]->safe_bytes, page->notes, &card) ? card.name
+                                                                               : "none");
         table_cell(table, "%s", set ? name : advise_page_setting(rows[i]));
     }
     fputc('\n', stream);
@@ -178,7 +179,8 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
     say(stream,
         "reserved: the peak with all of the card; safe: the least capacity from which on "
         "it runs to its end; smallest card: of `list devices`, the smallest whose memory without "
-        "the context of a process (531 MiB) is at least `safe`.");
+        "the context of a process (531 MiB) and the driver's own for its kernels is at least "
+        "`safe`.");
     advise_page_unsure(stream, page->advice);
     if (page->advice->has_outside)
         say(stream,
@@ -365,7 +367,8 @@ static void write_rows(struct json_writer *json, const struct fits_page *page)
         json_put_bool(json, "fits", fits_row_fit(page->advice, rows[i]) == ADVISE_FITS);
         json_put_bool(json, "certain", fits_row_fit(page->advice, rows[i]) != ADVISE_UNSURE);
         json_put_text(json, "smallest_card",
-                      fits_smallest_card(rows[i]->safe_bytes, &card) ? card.name : NULL);
+                      fits_smallest_card(rows[i]->safe_bytes, page->notes, &card) ? card.name
+                                                                                  : NULL);
         json_end_object(json);
     }
     json_end_array(json);

@@ -1,7 +1,9 @@
 #include "sim/advise/fits.h"
 
 #include "allocators/base/array.h"
+#include "allocators/base/size.h"
 #include "sim/sim_device/profile.h"
+#include "workloads/trace/check.h"
 
 const char *fits_note_name(enum fits_note_kind kind)
 {
@@ -37,9 +39,23 @@ static struct fits_note read_fields(enum fits_note_kind kind, const char *text)
     return note;
 }
 
+static void read_driver(struct fits_notes *self, bool is_local, uint64_t bytes)
+{
+    if (!is_local)
+        self->took_bytes += bytes;
+    else if (!self->local_first)
+        self->local_first = bytes;
+    if (is_local)
+        AR_RAISE(self->local_most, bytes);
+}
+
 static enum ar_status read_note(struct fits_notes *self, const char *text, struct ar_error *error)
 {
     const char *rest;
+    bool is_local;
+    uint64_t bytes;
+    if (trace_driver_note(text, &is_local, &bytes))
+        read_driver(self, is_local, bytes);
     if (!(text = after(text, "traced")))
         return AR_OK;
     self->traced = true;
@@ -146,7 +162,14 @@ size_t fits_rows(const struct advise_result *advice, const struct advise_row *ro
     return count;
 }
 
-bool fits_smallest_card(uint64_t safe_bytes, struct sim_profile *out)
+uint64_t fits_driver_bytes(const struct fits_notes *notes, const struct sim_profile *card)
+{
+    uint64_t local = card->processors * card->threads * (notes->local_most - notes->local_first);
+    return ar_size_round_up(local + notes->took_bytes, card->page_bytes);
+}
+
+bool fits_smallest_card(uint64_t safe_bytes, const struct fits_notes *notes,
+                        struct sim_profile *out)
 {
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
@@ -154,7 +177,8 @@ bool fits_smallest_card(uint64_t safe_bytes, struct sim_profile *out)
     bool found = false;
     for (size_t i = 0; i < count && safe_bytes; i++) {
         if (sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, NULL) ||
-            !profile.compute[0] || profile.usable_bytes < safe_bytes ||
+            !profile.compute[0] ||
+            profile.usable_bytes < safe_bytes + fits_driver_bytes(notes, &profile) ||
             (found && profile.total_bytes >= out->total_bytes))
             continue;
         *out = profile;

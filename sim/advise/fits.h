@@ -2,8 +2,8 @@
  *
  * 1. `advise` ranks the settings of the allocator. The program's own setting is shown, and up to
  *    three that need less.
- * 2. A card serves a setting if its usable bytes, which are without the context of a process, are
- *    at least the safe capacity.
+ * 2. A card serves a setting if its usable bytes, which are without the context of a process, and
+ *    without what the driver takes for the kernels of the program, are at least the safe capacity.
  * 3. The tracer (workloads/record/tracer) notes what it does not know. Sizes may depend on data
  *    that was not computed and was drawn: the caller traces several seeds. A kernel may take memory
  *    of its own: between two bounds that the tracer states, or, if the tracer does not know the
@@ -45,6 +45,8 @@ struct fits_notes {
     struct fits_note *at; /* by kind, then by more_bytes, descending */
     size_t count, room;
     uint64_t more_bytes; /* the most */
+    /* The driver's own memory: of each thread of a card at the start and at the end; and in all. */
+    uint64_t local_first, local_most, took_bytes;
 };
 
 /* Reads the notes of a trace. If the trace does not name its recorder, but the versions do, sets
@@ -64,9 +66,13 @@ enum advise_fit fits_row_fit(const struct advise_result *advice, const struct ad
  * the first. Returns their number. */
 size_t fits_rows(const struct advise_result *advice, const struct advise_row *rows[FITS_ROWS_MOST]);
 
+/* What the driver takes on a card beside the context of the process. */
+uint64_t fits_driver_bytes(const struct fits_notes *notes, const struct sim_profile *card);
+
 /* The NVIDIA card of the built-in profiles with the least memory that serves a safe capacity.
  * False: none does. */
-bool fits_smallest_card(uint64_t safe_bytes, struct sim_profile *out);
+bool fits_smallest_card(uint64_t safe_bytes, const struct fits_notes *notes,
+                        struct sim_profile *out);
 
 /* The setting under which the program ran: the recorded one, else the defaults. Returns `text`. */
 const char *fits_own_spec(const struct trace_info *info, char text[CANDIDATE_SPEC_ROOM]);

@@ -268,7 +268,7 @@ static void smallest_card(struct steps *s)
 {
     struct sim_profile card = {.name = ""};
     uint64_t bytes = steps_value(s);
-    bool found = fits_smallest_card(bytes, &card);
+    bool found = fits_smallest_card(bytes, &notes, &card);
     steps_make(s, "usable")->value = (long double)card.usable_bytes;
     steps_is_text(s, found ? card.name : "", true);
 }
