@@ -33,6 +33,15 @@ EOF
 check exact_in_measured_calls compare --every 4 --least 0.95 "$measured/measured.tsv.gz" --operator "$others"
 check exact_in_unseen_calls compare --every 2 --least 0.99 "$measured/unseen.tsv.gz" --operator "$others"
 check transforms_and_linear_algebra compare --every 4 --least 0.45 "$measured/unseen.tsv.gz"
+check eigenvalues_within_a_thousandth plans "
+words = lambda *shape, dtype='float32': plan('_linalg_eigh.default', (tensor(*shape, dtype=dtype),),
+                                             [tensor(*shape[:-1], dtype=dtype), tensor(*shape, dtype=dtype)])
+taken = lambda *args, **named: [s[1] for s in words(*args, **named) if s[0] == 'take'][1]
+assert [taken(n, n) for n in (32, 48, 256, 512)] == [12436, 21768, 301088, 1124416]  # as measured
+assert [taken(n, n) for n in (768, 1500, 4096)] == [9959308, 36893996, 270648204]
+near = lambda got, seen: abs(got - seen) < seen / 1000
+assert near(taken(24, 24), 342988) and near(taken(600, 600), 6425676) and near(taken(6, 10, 10), 1764616)
+assert near(taken(100, 100, dtype='float64'), 1379416)"
 failing() { ! compare --every 50 --least 1 "$measured/measured.tsv.gz" --operator 'aten\.linalg_qr.*'; }
 check a_miss_fails failing
 check it_says_why grep -q 'the share of exact rows is below 1' "$err"

@@ -199,7 +199,7 @@ def cholesky_with(second):
 
 
 def decomposition(order, copies, space):
-    """svd and eigh: statuses, a copy of the input for svd, the workspace (a fit), then the check."""
+    """svd and eigh: statuses, a copy of the input for svd, the workspace (of svd a fit), then the check."""
     def rule(args, kwargs, outs, ctx):
         tensor = args[0]
         steps = Steps()
@@ -218,7 +218,8 @@ def decomposition(order, copies, space):
                 steps.spend(size)
         else:
             steps.spend(size)
-        steps.unsure(0, 2 * size)
+        if copies:
+            steps.unsure(0, 2 * size)
         steps.spend(1, 1 if count == 1 else 0)
         return steps.give(status)
     return rule
@@ -229,11 +230,13 @@ def svd_space(count, size, item):
 
 
 def eigh_space(count, size, item):
-    if size <= 32:
-        return count * 340000
-    if size <= 512:
-        return size * (size * item + 160)
-    return 4 * size * size * item + 127 * size * item + 131980 + 375 * item * max(0, 768 - size)  # large.tsv
+    """cuSOLVER's syevj for float32 from 32 to 512, of several small matrices syevBatched, else syevd."""
+    if item == 4 and 32 <= size <= 512 and (count == 1 or size > 32):
+        blocks = -(-size // 32)
+        return item * (size * size + size + 4 * blocks * blocks + 1025 * blocks + 1024)
+    small = 3 * size * size + 768 * size + 65536 + 75  # and up to 40 elements less or more
+    large = 4 * size * size + 126 * size + -(-size // 32) * 32 + 32995
+    return item * max(small, large) * (count if size <= 32 else 1)
 
 
 RULES = {
