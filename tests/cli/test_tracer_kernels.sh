@@ -42,6 +42,11 @@ assert [taken(n, n) for n in (768, 1500, 4096)] == [9959308, 36893996, 270648204
 near = lambda got, seen: abs(got - seen) < seen / 1000
 assert near(taken(24, 24), 342988) and near(taken(600, 600), 6425676) and near(taken(6, 10, 10), 1764616)
 assert near(taken(100, 100, dtype='float64'), 1379416)"
+check singular_values_of_square_matrices plans "
+for n, seen in ((24, 3968), (33, 29568), (96, 103040), (305, 833280), (2048, 34156800)):
+    made = plan('_linalg_svd.default', (tensor(n, n), True), [tensor(n, n), tensor(n), tensor(n, n)])
+    got = [s[1] for s in made if s[0] == 'take'][2]
+    assert abs(got - seen) < seen / 200, (n, got)"
 failing() { ! compare --every 50 --least 1 "$measured/measured.tsv.gz" --operator 'aten\.linalg_qr.*'; }
 check a_miss_fails failing
 check it_says_why grep -q 'the share of exact rows is below 1' "$err"
