@@ -28,14 +28,16 @@ static bool is_letter(char c)
 }
 
 /* A single letter is a unit only at the end of a word and in the line of its number: "3 messages"
- * is not 3 MiB. */
+ * is not 3 MiB. Apart from it, at a line's end, it may begin a word that goes on: "from 40 t|o". */
 static const struct unit *unit_at(const struct message_text *self, size_t at)
 {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         size_t length = strlen(units[i].name);
         if (strncmp(self->chars + at, units[i].name, length) == 0 &&
             (length > 1 || (self->gaps[at] != MESSAGE_GAP_LINE &&
-                            (!is_letter(self->chars[at + 1]) || message_text_apart(self, at + 1)))))
+                            (!is_letter(self->chars[at + 1]) ||
+                             (message_text_apart(self, at + 1) &&
+                              !(self->gaps[at] && self->gaps[at + 1] == MESSAGE_GAP_LINE))))))
             return &units[i];
     }
     return NULL;
