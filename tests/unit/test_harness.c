@@ -209,6 +209,7 @@ TEST(a_policy_that_asks_the_driver_adds_its_calls)
     assert_ok(measure("direct", tape, &result, &test_error));
     assert_true(result.least > 0.03);
     assert_true(result.engine_ns > 1.03 * result.loop_ns);
+    assert_true(fabs(result.engine_ns / result.loop_ns - 1 - result.added) < 1e-9);
 }
 
 TEST(what_cannot_be_measured_is_said)
