@@ -300,6 +300,7 @@ static enum ar_status explain_run_of(const struct arguments *self, const struct 
         .result = &result,
         .card = &card,
         .caught = strict != NULL,
+        .lacks_history = import_lacks_history(source->report),
         .as_driver = addresses && strcmp(addresses, "driver") == 0,
     };
     if (!output->files.standard)

@@ -53,19 +53,12 @@ static void print_peak(FILE *stream, const struct holders *peak, const char *beg
     say(stream, "%s", line);
 }
 
-static bool lacks_history(const struct advise_page *page)
-{
-    return page->source->report && page->source->report->lacks_history;
-}
-
 static void print_held(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     char line[1024];
-    if (lacks_history(page)) {
-        say(stream, "%s",
-            IMPORT_NO_HISTORY " The answer is about these blocks alone, "
-                              "requested one after the other.");
+    if (import_lacks_history(page->source->report)) {
+        say(stream, "%s", IMPORT_NO_HISTORY_ANSWER);
         return;
     }
     switch (result->fidelity) {
@@ -115,7 +108,7 @@ static void print_pressure(FILE *stream, const struct pressure *pressure)
 static void print_not_told(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
-    if (result->start_blocks && !lacks_history(page)) {
+    if (result->start_blocks && !import_lacks_history(page->source->report)) {
         say(stream,
             "The recording begins in the middle of the program: %zu block%s existed. Under other "
             "settings they are requested first, one after the other; the free ranges between them "
@@ -170,7 +163,7 @@ void advise_page_sure(FILE *stream, const struct advise_page *page)
     if (page->traced)
         advise_page_other_card(stream, &page->source->info, result);
     /* One word on all of it. */
-    if (lacks_history(page) || result->fidelity == ADVISE_NOT_RECORDED)
+    if (import_lacks_history(page->source->report) || result->fidelity == ADVISE_NOT_RECORDED)
         return;
     if (result->fidelity == ADVISE_AGREES && !apart && !result->start_blocks && !result->survived)
         say(stream, "So the answer is exact if the program makes the same requests.");
@@ -386,10 +379,10 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
     if (best->at.slowdown > 0)
         snprintf(slow, sizeof slow, ", %.1f %% slower than with an allocator that costs nothing",
                  100 * (best->at.slowdown - 1));
-    const char *fits = lacks_history(page) ? "The blocks at its end fit"
-                       : result->complete  ? "Fits"
-                       : page->traced      ? "What was traced fits"
-                                           : "What is recorded fits";
+    const char *fits = import_lacks_history(page->source->report) ? "The blocks at its end fit"
+                       : result->complete                         ? "Fits"
+                       : page->traced                             ? "What was traced fits"
+                                                                  : "What is recorded fits";
     if (best == given)
         say(stream, "%s in %s as it is (%s)%s.", fits, capacity, advise_page_brief(best), slow);
     else
@@ -405,7 +398,7 @@ static void print_verdict(FILE *stream, const struct advise_page *page)
             "settings that serve %s.",
             result->survived, result->survived == 1 ? " was" : "s were", it, it);
     }
-    if (lacks_history(page))
+    if (import_lacks_history(page->source->report))
         say(stream, "Whether the program does is not known: the snapshot has no history.");
     if (is_passed_over(result, best))
         say(stream, "It is the best ranked single setting that fits%s.",

@@ -7,6 +7,7 @@
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/search/search.h"
+#include "workloads/formats/import_report.h"
 
 #define SHOWN_MOST 8 /* re-runs of each kind */
 
@@ -446,7 +447,9 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
     const struct explain_result *result = page->result;
     if (result->passed) {
         char recorded[96] = "every request was";
-        if (page->card->source == RECORDED_CARD_DRIVER)
+        if (page->lacks_history)
+            snprintf(recorded, sizeof recorded, "the requests for the blocks at its end were");
+        else if (page->card->source == RECORDED_CARD_DRIVER)
             snprintf(recorded, sizeof recorded,
                      "in the recording event %" PRIu64 " failed; here every request is",
                      page->card->event);
@@ -455,12 +458,15 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
             "serves them.",
             page->workload, page->policy, AR_SIZE(result->capacity_bytes),
             replay_frees_name(page->frees), recorded);
-        card_sentence_print(stream, page->card, result->profile);
-        return AR_OK;
+    } else {
+        print_request(stream, page);
+        print_brief(stream, result);
     }
-    print_request(stream, page);
-    print_brief(stream, result);
+    if (page->lacks_history)
+        say(stream, "%s", IMPORT_NO_HISTORY_ANSWER);
     card_sentence_print(stream, page->card, result->profile);
+    if (result->passed)
+        return AR_OK;
     card_costs_print(stream, result->costs_of);
     print_state(stream, result);
     print_ladder(stream, result);

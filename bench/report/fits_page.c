@@ -4,6 +4,7 @@
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/sim_device/profile.h"
+#include "workloads/formats/import_report.h"
 
 #define NAMES_MOST 4  /* operators in a sentence */
 #define TAG_WIDE   28 /* columns next to a line of 24 */
@@ -79,7 +80,9 @@ static void print_verdict(FILE *stream, const struct fits_page *page)
 {
     const struct answer answer = answer_of(page);
     const char *card = page->advice->profile[0] ? page->advice->profile : "the card";
-    const char *fits = page->info->complete ? "Fits" : "The part before its end fits";
+    const char *fits = import_lacks_history(page->source->report) ? "The blocks at its end fit"
+                       : page->info->complete                     ? "Fits"
+                                                                  : "The part before its end fits";
     const char *setting = answer.best ? advise_page_brief(answer.best) : "";
     char lack[96];
     if (answer.own_fit == ADVISE_FITS)

@@ -20,8 +20,9 @@ struct explain_page {
     enum replay_frees frees;
     const struct explain_result *result;
     const struct recorded_card *card;
-    bool as_driver; /* segments lie where the driver of a card puts them */
-    bool caught;    /* the request failed in the recording, and the program went on */
+    bool as_driver;     /* segments lie where the driver of a card puts them */
+    bool caught;        /* the request failed in the recording, and the program went on */
+    bool lacks_history; /* a snapshot of the blocks at one moment */
 };
 
 /* HOST_MEMORY. */

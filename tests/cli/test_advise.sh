@@ -50,6 +50,8 @@ if long the_same_with_any_jobs; then
 fi
 
 echo '# allocrig-trace 1' >"$tmp/nothing.trace"
+run advise order_flip --capacity 200MiB
+check a_generator_has_advice says '^Other policies that fit:'
 refuses nothing_to_advise_on 2 'nothing requests nothing of a GPU' advise "$tmp/nothing.trace"
 
 cat >"$tmp/dying.trace" <<'TRACE'

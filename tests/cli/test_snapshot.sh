@@ -68,8 +68,9 @@ run inspect $made/layouts/ring.pickle.gz
 check ring_is_said grep -qx 'It begins in the middle of a program.' "$out"
 check ring_has_a_start grep -qE '^  live at the start +[1-9][0-9]*  blocks' "$out"
 check ring_has_unmatched_frees grep -qE '^  unmatched frees +[1-9][0-9]*  of blocks that must have existed before$' "$out"
-echo '{"segments": [{"address": 4194304, "total_size": 2097152, "stream": 0, "segment_type": "small", "device": 0,
-    "blocks": [{"size": 2097152, "requested_size": 2097152, "state": "active_allocated"}]}], "device_traces": [[]]}' >"$tmp/still.json"
+echo '{"segments": [{"address": 4194304, "total_size": 4194304, "stream": 0, "segment_type": "large", "device": 0,
+    "blocks": [{"size": 2097152, "requested_size": 2097152, "state": "active_allocated"},
+        {"size": 2097152, "requested_size": 2097152, "state": "active_allocated"}]}], "device_traces": [[]]}' >"$tmp/still.json"
 run inspect "$tmp/still.json"
 check without_a_history_is_said says 'It has no history, only the blocks at its end. To record one, call torch.cuda.memory._record_memory_history before'
 run advise "$tmp/still.json" --capacity 1GiB
@@ -77,6 +78,13 @@ check no_firm_verdict says '^The blocks at its end fit in 1\.000 GiB'
 check and_why says '^Whether the program does is not known: the snapshot has no history\.'
 check advice_says_it_too says 'It has no history, .* The answer is about these blocks alone'
 check and_does_not_call_it_exact not says 'the answer is exact'
+run fits "$tmp/still.json"
+check a_card_serves_what_is_known says '^The blocks at its end fit on h100 as it is'
+run explain "$tmp/still.json" -p torch
+check served_is_what_is_known says 'the requests for the blocks at its end were served\.'
+check explanations_say_it_too says 'It has no history, .* The answer is about these blocks alone'
+run explain "$tmp/still.json" -p direct --capacity 2MiB
+check failures_say_it_too says 'It has no history, .* The answer is about these blocks alone'
 run inspect $made/layouts/segments.pickle.gz
 check segments_are_said grep -q 'it has segments only: a state without a history' "$out"
 check report_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]

@@ -9,6 +9,10 @@
 #define IMPORT_NO_HISTORY                                                                          \
     "It has no history, only the blocks at its end. To record one, call "                          \
     "torch.cuda.memory._record_memory_history before the first step."
+/* The same for an answer from a replay. */
+#define IMPORT_NO_HISTORY_ANSWER                                                                   \
+    IMPORT_NO_HISTORY                                                                              \
+    " The answer is about these blocks alone, requested one after the other."
 
 #define IMPORT_SIZES 10 /* sizes of blocks never freed that are listed */
 
@@ -24,6 +28,12 @@ struct import_report {
     unsigned guess_count;
     char guesses[IMPORT_GUESSES][160]; /* sentences: assumptions, and how often each was made */
 };
+
+/* Whether a source is a snapshot without a history; `report` may be NULL. */
+static inline bool import_lacks_history(const struct import_report *report)
+{
+    return report && report->lacks_history;
+}
 
 /* Adds a sentence once; after the last place it is dropped. */
 void import_guess(struct import_report *report, const char *format, ...)
