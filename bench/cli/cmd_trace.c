@@ -188,7 +188,7 @@ void traced_folder_remove(const char *folder)
 static void report(const char *path, const struct trace_info *info)
 {
     sentence_say(stderr, "wrote %s: %" PRIu64 " allocation%s, live peak %s, %" PRIu64 " step%s%s",
-                 path, info->allocs, info->allocs == 1 ? "" : "s", AR_SIZE(info->peak_live_bytes),
+                 path, info->allocs, info->allocs == 1 ? "" : "s", AR_SIZE(info->peak_card_bytes),
                  info->steps, info->steps == 1 ? "" : "s",
                  info->complete ? "" : "; the program ended early, so the rest is missing");
 }

@@ -74,7 +74,7 @@ struct ar_workload_info {
     const char *settings; /* of the recorded allocator, in its own syntax; or "" */
     const char *card;     /* that it was recorded on; or "" */
     uint64_t events, requests, frees, steps, kernels, streams;
-    uint64_t peak_live_bytes; /* requested and not free requested, at most */
+    uint64_t peak_live_bytes; /* requested and not free requested, pinned host memory too */
     uint64_t requested_bytes; /* the sum of all requests */
     uint64_t capacity_bytes;  /* of the recorded card; 0: not known */
     uint64_t limit_bytes;     /* of the recorded allocator; 0: none */

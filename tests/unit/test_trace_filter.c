@@ -64,6 +64,22 @@ TRACE_TEST(every_key_is_counted_under_its_name)
     }
 }
 
+TRACE_TEST(pinned_host_memory_is_not_live_on_the_card)
+{
+    CLOSED(close_trace) struct trace_source *source;
+    CLOSED(inspect_close) struct inspect inspect;
+    assert_ok(trace_rig_text(*state,
+                             "# allocrig-trace 1\na,0,100\na,1,400,space=pinned\na,2,200\nf,1\n"
+                             "f,0\na,3,300\nm,step\n",
+                             &source, &test_error));
+    assert_ok(inspect_trace(source, &inspect, &test_error));
+    assert_int_equal(inspect.peak_live_bytes, 500);
+    assert_int_equal(inspect.peak_pinned_bytes, 400);
+    assert_int_equal(inspect.steps[0].live_bytes, 500);
+    assert_int_equal(source->info.peak_card_bytes, 500);
+    assert_int_equal(source->info.peak_live_bytes, 700);
+}
+
 TRACE_TEST(statistics_of_a_trace)
 {
     CLOSED(close_trace) struct trace_source *source;

@@ -18,6 +18,7 @@ struct trace_check_block {
     uint32_t stream;
     uint32_t next; /* the slot freed before this one; UINT32_MAX: none */
     uint8_t state;
+    bool pinned;
 };
 
 #define NO_SLOT      UINT32_MAX
@@ -83,7 +84,8 @@ static void free_slot(struct trace_check *check, uint32_t slot)
 static void count_gpu(struct trace_check *check, const struct trace_event *event)
 {
     const struct trace_attributes *keys = trace_tables_at(check->tables, event->attributes);
-    if (keys->space == TRACE_SPACE_PINNED)
+    check->gpu_pinned = keys->space == TRACE_SPACE_PINNED;
+    if (check->gpu_pinned)
         return;
     if (keys->device < 64)
         check->counts.gpus |= UINT64_C(1) << keys->device;
@@ -110,8 +112,14 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
     if (counts->allocated_bytes + event->value >= BYTES_IN_ALL)
         return ar_invalid(error, "the requests come to 2^63 bytes or more in all");
     AR_TRY(take_slot(check, event, error));
-    check->blocks[event->slot] = (struct trace_check_block){
-        .id = event->id, .bytes = event->value, .stream = event->stream, .state = BLOCK_LIVE};
+    if (check->gpu_keys != event->attributes + 1)
+        count_gpu(check, event);
+    check->gpu_keys = event->attributes + 1;
+    check->blocks[event->slot] = (struct trace_check_block){.id = event->id,
+                                                            .bytes = event->value,
+                                                            .stream = event->stream,
+                                                            .state = BLOCK_LIVE,
+                                                            .pinned = check->gpu_pinned};
     if (!check->by_slot && ar_map_put(&check->slot_of_id, event->id, event->slot) != AR_OK)
         return ar_no_memory(error, "the blocks of a trace");
     if (counts->allocs + counts->probes == 0)
@@ -120,12 +128,11 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
     counts->allocs += event->kind == TRACE_ALLOC;
     counts->probes += event->kind == TRACE_PROBE;
     counts->zero_allocs += event->value == 0;
-    if (check->gpu_keys != event->attributes + 1)
-        count_gpu(check, event);
-    check->gpu_keys = event->attributes + 1;
     counts->allocated_bytes += event->value;
     check->live_bytes += event->value;
     AR_RAISE(counts->peak_live_bytes, check->live_bytes);
+    check->card_bytes += check->gpu_pinned ? 0 : event->value;
+    AR_RAISE(counts->peak_card_bytes, check->card_bytes);
     if (++check->live_blocks > check->peak_live_blocks)
         check->peak_live_blocks = check->live_blocks;
     if (++check->held_blocks > check->peak_held_blocks)
@@ -158,6 +165,7 @@ static enum ar_status find_block(struct trace_check *check, struct trace_event *
 static void count_free_requested(struct trace_check *check, const struct trace_check_block *block)
 {
     check->live_bytes -= block->bytes;
+    check->card_bytes -= block->pinned ? 0 : block->bytes;
     check->live_blocks--;
     check->counts.frees++;
 }
@@ -392,6 +400,7 @@ void trace_check_finish(struct trace_check *check, struct trace_info *info)
     info->kernels = counts->kernels;
     info->zero_allocs = counts->zero_allocs;
     info->peak_live_bytes = counts->peak_live_bytes;
+    info->peak_card_bytes = counts->peak_card_bytes;
     info->allocated_bytes = counts->allocated_bytes;
     info->slots =
         (uint32_t)(counts->has_split_frees ? check->peak_held_blocks : check->peak_live_blocks);

@@ -30,9 +30,10 @@ struct trace_check {
     bool several_streams;  /* there are requests, uses or free requests on others */
     uint32_t block_stream; /* of the block of the latest event */
     uint64_t live_blocks, held_blocks, peak_live_blocks, peak_held_blocks;
-    uint64_t live_bytes, free_requests;
+    uint64_t live_bytes, card_bytes, free_requests; /* card: live, without pinned host memory */
     uint32_t keys_seen;
     uint32_t gpu_keys; /* 1 + the keys of the latest request whose GPU was counted; 0: none */
+    bool gpu_pinned;   /* that request is of pinned host memory */
     uint64_t texts_seen;
     struct trace_info counts; /* the counted fields only */
     struct sha256 hash;

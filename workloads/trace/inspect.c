@@ -5,14 +5,15 @@
 
 struct block {
     uint64_t bytes, born; /* the number of requests before it */
-    bool live, pending;
+    bool live, pending, pinned;
 };
 
 struct pass {
     struct inspect *out;
     struct block *blocks;
     size_t block_count, step_capacity;
-    uint64_t event, requests, live_bytes, live_blocks;
+    uint64_t event, requests, live_blocks;
+    uint64_t live_bytes, pinned_bytes; /* on the card, and in pinned host memory */
     struct inspect_step step;
 };
 
@@ -55,7 +56,7 @@ static struct inspect_stream *stream_at(struct inspect *out, uint32_t stream)
     return &out->streams[stream];
 }
 
-static enum ar_status take_request(struct pass *pass, const struct trace_event *event,
+static enum ar_status take_request(struct pass *pass, const struct trace_event *event, bool pinned,
                                    struct ar_error *error)
 {
     struct inspect *out = pass->out;
@@ -65,7 +66,8 @@ static enum ar_status take_request(struct pass *pass, const struct trace_event *
     struct block *block = &pass->blocks[event->slot];
     if (block->pending)
         out->pending_blocks++;
-    *block = (struct block){.bytes = event->value, .born = pass->requests++, .live = true};
+    *block = (struct block){
+        .bytes = event->value, .born = pass->requests++, .live = true, .pinned = pinned};
     struct inspect_bin *bin = &out->sizes[bin_of(event->value)];
     bin->blocks++;
     bin->bytes += event->value;
@@ -73,7 +75,8 @@ static enum ar_status take_request(struct pass *pass, const struct trace_event *
     stream->bytes += event->value;
     pass->step.requests++;
     pass->step.bytes += event->value;
-    pass->live_bytes += event->value;
+    *(pinned ? &pass->pinned_bytes : &pass->live_bytes) += event->value;
+    AR_RAISE(out->peak_pinned_bytes, pass->pinned_bytes);
     AR_RAISE(out->largest_bytes, event->value);
     if (pass->live_bytes > out->peak_live_bytes) {
         out->peak_live_bytes = pass->live_bytes;
@@ -95,7 +98,7 @@ static void take_end(struct pass *pass, const struct trace_event *event)
         bin->blocks++;
         bin->bytes += block->bytes;
         pass->out->free_requested_blocks++;
-        pass->live_bytes -= block->bytes;
+        *(block->pinned ? &pass->pinned_bytes : &pass->live_bytes) -= block->bytes;
         pass->live_blocks--;
     }
     block->live = false;
@@ -120,7 +123,7 @@ static void count_keys(struct inspect *out, const struct trace_attributes *keys)
     out->keys[INSPECT_KEYS - 1] += keys->rest != NULL;
 }
 
-static enum ar_status take_event(struct pass *pass, const struct trace_event *event,
+static enum ar_status take_event(struct pass *pass, const struct trace_event *event, bool pinned,
                                  struct ar_error *error)
 {
     struct inspect *out = pass->out;
@@ -128,7 +131,7 @@ static enum ar_status take_event(struct pass *pass, const struct trace_event *ev
     switch (event->kind) {
     case TRACE_ALLOC:
     case TRACE_PROBE:
-        return take_request(pass, event, error);
+        return take_request(pass, event, pinned, error);
     case TRACE_FREE_REQUESTED:
     case TRACE_FREE_COMPLETED:
         take_end(pass, event);
@@ -173,9 +176,10 @@ enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,
     enum ar_status status = AR_OK;
     for (; (event = trace_read(&cursor, &status, error)) != NULL; pass.event++) {
         out->by_kind[event->kind]++;
+        const struct trace_attributes *keys = trace_attributes_of(source, event->attributes);
         if (event->attributes)
-            count_keys(out, trace_attributes_of(source, event->attributes));
-        status = take_event(&pass, event, error);
+            count_keys(out, keys);
+        status = take_event(&pass, event, keys->space == TRACE_SPACE_PINNED, error);
     }
     if (!status && !stream_at(out, source->info.streams ? source->info.streams - 1 : 0))
         status = ar_no_memory(error, "a trace");

@@ -23,7 +23,7 @@ struct inspect_step {
     uint64_t requests, bytes;     /* requested in it */
     uint64_t live_bytes;          /* at its end */
     uint64_t peak_live_bytes;     /* within it */
-};
+};                                /* live bytes are those on the card */
 
 struct inspect {
     uint64_t by_kind[TRACE_KIND_LAST + 1];
@@ -33,10 +33,11 @@ struct inspect {
     uint64_t free_requested_blocks, kept_blocks, kept_bytes; /* kept: never freed */
     uint64_t largest_bytes;
     uint64_t peak_live_bytes, peak_event; /* the first event at which it is reached */
-    uint64_t peak_live_blocks;
-    uint64_t pending_blocks;         /* free requested, not completed at the end */
-    uint64_t kernel_ns, duration_ns; /* of all kernels; by the last time event */
-    uint64_t keys[INSPECT_KEYS];     /* events that have the key */
+    uint64_t peak_live_blocks;            /* of both spaces */
+    uint64_t peak_pinned_bytes;           /* live in pinned host memory */
+    uint64_t pending_blocks;              /* free requested, not completed at the end */
+    uint64_t kernel_ns, duration_ns;      /* of all kernels; by the last time event */
+    uint64_t keys[INSPECT_KEYS];          /* events that have the key */
     struct inspect_stream *streams;
     uint32_t stream_count;
     struct inspect_step *steps; /* events after the last mark are no step */

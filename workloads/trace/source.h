@@ -29,6 +29,7 @@ struct trace_info {
     uint64_t steps; /* also of the generator `learned` before it is counted */
     uint64_t zero_allocs;
     uint64_t peak_live_bytes; /* requested bytes, from the request to the free request */
+    uint64_t peak_card_bytes; /* the same without pinned host memory, after the last event */
     uint64_t allocated_bytes; /* the sum of all requests */
     bool has_uses;            /* u events */
     bool one_block_stream;    /* all requests, uses and free requests are on one stream */
