@@ -122,7 +122,8 @@ refuses convert_three_names 2 'one file too many' convert "$tape" "$tmp/x.txt" "
 refuses convert_missing 2 "$tmp/no.bin: .*No such file" convert "$tmp/no.bin" "$tmp/x.txt"
 refuses convert_missing_merge 2 "$tmp/no.bin: .*No such file" convert "$tape" "$tmp/x.txt" --merge "$tmp/no.bin"
 refuses steps_backwards 2 'steps "9-4"' convert "$tape" "$tmp/x.txt" --steps 9-4
-refuses steps_beyond 2 '' convert "$tape" "$tmp/x.txt" --steps 1000-1001
+refuses steps_beyond 2 'csv.gz: the trace has 361 steps, and no step 1001; write A- ' convert "$tape" "$tmp/x.txt" --steps 1000-1001
+refuses steps_beyond_in_part 2 'and no step 400' convert "$tape" "$tmp/x.txt" --steps 300-400
 refuses kind_unknown 2 '"q".*is no kind of event' convert "$tape" "$tmp/x.txt" --events q
 refuses no_such_stream 2 'the filter leaves no events' convert "$tape" "$tmp/x.txt" --streams 99999
 refuses no_such_device 2 'it has no requests of GPU 9; it has those of GPU 0$' convert "$tape" "$tmp/x.txt" --device 9

@@ -277,6 +277,7 @@ struct filter {
     size_t block_count;
     uint8_t *recorded; /* a bit per event number that was emitted */
     uint64_t next_id, noted_id, step, round;
+    uint64_t steps;      /* the last step that has events, up to the requested ones */
     uint64_t requests;   /* of the source in this repetition */
     struct ar_map names; /* the new ids of blocks that were emitted and are there, by the old */
     uint64_t time_base_ns, time_ns; /* of the start of this repetition; of the last event emitted */
@@ -602,6 +603,7 @@ static enum ar_status take_event(struct filter *filter, const struct trace_event
                                  struct ar_error *error)
 {
     enum ar_status status = AR_OK;
+    AR_RAISE(filter->steps, filter->step);
     if (event->kind == TRACE_TIME)
         filter->source_ns = event->value;
     if (event->kind == TRACE_NOTE && filter->keeps_state && !filter->inside &&
@@ -698,6 +700,24 @@ static enum ar_status set_options(struct filter *filter, const struct trace_filt
     return AR_OK;
 }
 
+static enum ar_status check_left(const struct filter *filter, const struct trace_info *whole,
+                                 const struct trace_filter_options *options, struct ar_error *error)
+{
+    const struct trace_info *left = &filter->base.base.info;
+    bool blocks_wanted = !options->kinds && (options->device || options->stream_count);
+    uint64_t last = options->last_step < UINT64_MAX ? options->last_step : options->first_step;
+    if (filter->steps < last)
+        return ar_invalid(error,
+                          "the trace has %llu steps, and no step %llu; write A- for all from A on",
+                          (unsigned long long)filter->steps, (unsigned long long)last);
+    if (!left->events || (blocks_wanted && !(left->allocs || left->probes || left->kernels) &&
+                          (whole->allocs || whole->probes)))
+        return ar_invalid(error,
+                          "the filter leaves no events: the trace has %llu steps and %u streams",
+                          (unsigned long long)whole->steps, whole->streams);
+    return AR_OK;
+}
+
 enum ar_status trace_filter(struct trace_source *source, const struct trace_filter_options *options,
                             struct trace_source **out, struct ar_error *error)
 {
@@ -716,18 +736,12 @@ enum ar_status trace_filter(struct trace_source *source, const struct trace_filt
         return status;
     }
     AR_TRY(trace_rewrite_open(&filter->base, error));
-    const struct trace_info *left = &filter->base.base.info;
-    bool blocks_wanted = !options->kinds && (options->device || options->stream_count);
-    if (!left->events || (blocks_wanted && !(left->allocs || left->probes || left->kernels) &&
-                          (source->info.allocs || source->info.probes))) {
-        status = ar_invalid(
-            error, "%s: the filter leaves no events: the trace has %llu steps and %u streams",
-            source->info.name, (unsigned long long)source->info.steps, source->info.streams);
+    status = check_left(filter, &source->info, options, error);
+    if (status)
         trace_close(&filter->base.base);
-        return status;
-    }
-    *out = &filter->base.base;
-    return AR_OK;
+    else
+        *out = &filter->base.base;
+    return status;
 }
 
 enum ar_status trace_filter_kinds(const char *letters, uint32_t *kinds, struct ar_error *error)
