@@ -121,6 +121,10 @@ refuses convert_one_name 2 'two files are needed' convert "$tape"
 refuses convert_three_names 2 'one file too many' convert "$tape" "$tmp/x.txt" "$tmp/y.txt"
 refuses convert_missing 2 "$tmp/no.bin: .*No such file" convert "$tmp/no.bin" "$tmp/x.txt"
 refuses convert_missing_merge 2 "$tmp/no.bin: .*No such file" convert "$tape" "$tmp/x.txt" --merge "$tmp/no.bin"
+printf '\xff\xfea\0,\0' >"$tmp/utf16.txt"
+refuses utf_16 2 'utf16.txt: no trace: this is a text in UTF-16; save it as UTF-8' inspect "$tmp/utf16.txt"
+printf '# allocrig-trace 1\ra,0,4\r' >"$tmp/cr.txt"
+refuses lines_that_end_with_cr 2 'cr.txt:1: lines end with CR alone; save them with LF' inspect "$tmp/cr.txt"
 refuses steps_backwards 2 'steps "9-4"' convert "$tape" "$tmp/x.txt" --steps 9-4
 refuses steps_beyond 2 'csv.gz: the trace has 361 steps, and no step 1001; write A- ' convert "$tape" "$tmp/x.txt" --steps 1000-1001
 refuses steps_beyond_in_part 2 'and no step 400' convert "$tape" "$tmp/x.txt" --steps 300-400

@@ -48,6 +48,7 @@ struct known_file {
 #define OUT_OF_MEMORY "a log with an out-of-memory message"
 #define EXPLAIN       "`allocrig explain --message FILE` explains it"
 #define GIVE_SOURCE   "give the file that it was made from"
+#define AS_UTF8       "save it as UTF-8"
 #define UNPACK        "unpack it; gzip and zstd are read as they are"
 
 /* The first that applies. */
@@ -79,6 +80,8 @@ static const struct known_file known_files[] = {
     {"\177ELF", NULL, NULL, "a program or library (ELF)",
      "`allocrig record -o FILE -- PROGRAM` records one"},
     {"PK\x03\x04", NULL, NULL, "a zip archive", "unpack it, and give the file in it"},
+    {"\xff\xfe", NULL, NULL, "a text in UTF-16", AS_UTF8},
+    {"\xfe\xff", NULL, NULL, "a text in UTF-16", AS_UTF8},
     {"BZh", NULL, NULL, "a file packed with bzip2", UNPACK},
     {"\3757zXZ", NULL, NULL, "a file packed with xz", UNPACK},
     {"{", "traceEvents", NULL, "a Chrome trace without memory events of PyTorch's profiler",

@@ -109,12 +109,25 @@ const char *field_file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static bool is_plain(const char *text, size_t bytes)
+{
+    return bytes && (unsigned char)*text >= ' ' && *text != 0x7f;
+}
+
+size_t field_plain(const char *text, size_t length)
+{
+    size_t at = 0;
+    for (size_t bytes; at < length && is_plain(text + at, bytes = ar_utf8_bytes(text + at));)
+        at += bytes;
+    return at;
+}
+
 void field_text(const char *text, char *out, size_t room)
 {
     size_t used = 0;
     while (*text) {
         size_t bytes = ar_utf8_bytes(text);
-        bool plain = bytes && (unsigned char)*text >= ' ' && *text != 0x7f;
+        bool plain = is_plain(text, bytes);
         size_t wanted = plain ? bytes : 1;
         if (used + wanted >= room)
             break;

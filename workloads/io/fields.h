@@ -40,6 +40,9 @@ static inline unsigned field_hex_digit(char byte)
     return c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
 }
 
+/* The bytes of a text, at most `length`, before its first control byte or byte that is no UTF-8. */
+size_t field_plain(const char *text, size_t length);
+
 /* Copies a text of another program, as much as fits; control bytes and bytes that are no UTF-8
  * become underscores. */
 void field_text(const char *text, char *out, size_t room);

@@ -4,7 +4,6 @@
 #include "allocators/base/array.h"
 #include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
-#include "allocators/base/utf8.h"
 #include "workloads/io/fields.h"
 #include "workloads/trace/source.h"
 
@@ -38,13 +37,9 @@ void trace_name_from_path(const char *path, char *name, size_t room)
             length -= cut;
     }
     trace_name_put(name, room, file, length);
-    for (char *at = name;
-         *at;) { /* the name of a file may contain any bytes, that of a trace is text */
-        size_t bytes = ar_utf8_bytes(at);
-        if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '_';
-        at += bytes ? bytes : 1;
-    }
+    /* The name of a file may contain any bytes, that of a trace is text. */
+    for (char *at = name; *(at += field_plain(at, strlen(at)));)
+        *at = '_';
 }
 
 /* ---- statistics ---- */
@@ -52,10 +47,7 @@ void trace_name_from_path(const char *path, char *name, size_t room)
 enum ar_status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
                                uint64_t value, struct ar_error *error)
 {
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)name[i] <= 0x20 || name[i] == 0x7f)
-            length = 0;
-    if (!length)
+    if (!length || memchr(name, ' ', length) || field_plain(name, length) < length)
         return ar_invalid(error,
                           "the name of a statistic is empty, or contains blanks or control bytes");
     AR_TRY_MEMORY(ar_array_make_room(&self->items, self->count, &self->room, sizeof *self->items),
@@ -136,9 +128,11 @@ static enum ar_status take_text(const char *key, const char *value, char *out, s
 {
     if (strlen(value) >= room)
         return ar_invalid(error, "\"%s\" has more than %zu bytes", key, room - 1);
-    for (const char *at = value; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return ar_invalid(error, "\"%s\" contains a control byte", key);
+    size_t plain = field_plain(value, strlen(value));
+    if (value[plain])
+        return ar_invalid(error,
+                          "\"%s\" contains the byte 0x%02x; text is UTF-8 without control bytes",
+                          key, (unsigned char)value[plain]);
     memcpy(out, value, strlen(value) + 1);
     return AR_OK;
 }

@@ -8,6 +8,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/fnv.h"
 #include "allocators/base/size.h"
+#include "workloads/io/fields.h"
 
 /* ---- a pool of texts ---- */
 
@@ -355,10 +356,12 @@ static enum ar_status check_text(const char *text, size_t length, const char *wh
 {
     if (length > TRACE_TEXT_LIMIT)
         return ar_invalid(error, "%s has more than %u bytes", what, TRACE_TEXT_LIMIT);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return ar_invalid(error, "%s contains a control byte", what);
-    return AR_OK;
+    size_t plain = field_plain(text, length);
+    return plain < length
+               ? ar_invalid(error,
+                            "%s contains the byte 0x%02x; text is UTF-8 without control bytes",
+                            what, (unsigned char)text[plain])
+               : AR_OK;
 }
 
 enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,

@@ -67,6 +67,6 @@ const char *trace_tables_keys_text(const struct trace_tables *tables, uint32_t i
 /* The text of a label or note; "" beyond the last index. */
 const char *trace_tables_text(const struct trace_tables *tables, uint64_t index);
 
-/* Adds the text of a label or note. INVALID if it contains a control byte. */
+/* Adds the text of a label or note. INVALID if it is no UTF-8, or has a control byte. */
 enum ar_status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
                                      uint64_t *index, struct ar_error *error);

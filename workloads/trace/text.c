@@ -244,6 +244,9 @@ static enum ar_status first_line(struct text_trace *trace, struct ar_error *erro
     trace->line = NULL;
     if (!strcmp(line, TRACE_TEXT_FIRST_LINE))
         return AR_OK;
+    if (strchr(line, '\r'))
+        return ar_error_set(error, AR_FORMAT,
+                            "%s:1: lines end with CR alone; save them with LF or CR LF", path);
     if (!strncmp(line, stem, sizeof stem - 1))
         return ar_error_set(
             error, AR_FORMAT,

@@ -311,16 +311,17 @@ static const struct allocator *allocator_named(const struct reading *r, const ch
     return NULL;
 }
 
-/* The name as a tag: without commas and control bytes. */
+/* The name as a tag: without commas, and as text. */
 static enum ar_status intern_name(struct reading *r, const char *name, uint32_t *text,
                                   struct ar_error *error)
 {
     char tag[128];
-    size_t length = plain_length(name);
-    length = length < sizeof tag ? length : sizeof tag - 1;
-    for (size_t i = 0; i < length; i++)
-        tag[i] = (unsigned char)name[i] < ' ' || name[i] == ',' || name[i] == 0x7f ? '_' : name[i];
-    return texts_intern(&r->rows.texts, tag, length, text, error);
+    AR_FREED char *plain = strndup(name, plain_length(name));
+    AR_TRY_MEMORY(plain, error, "a name");
+    field_text(plain, tag, sizeof tag);
+    for (char *at = tag; (at = strchr(at, ','));)
+        *at = '_';
+    return texts_intern(&r->rows.texts, tag, strlen(tag), text, error);
 }
 
 static enum ar_status add_allocator(struct reading *r, const struct umpire_line *line,

@@ -52,9 +52,8 @@ static enum ar_status take_text(const json_t *root, const char *key, char *out, 
     const char *text = json_string_value(value);
     if (!text || strlen(text) >= room)
         return wrong(key, error);
-    for (const char *at = text; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return wrong(key, error);
+    if (text[field_plain(text, strlen(text))])
+        return wrong(key, error);
     memcpy(out, text, strlen(text) + 1);
     return AR_OK;
 }
