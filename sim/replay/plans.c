@@ -43,7 +43,8 @@ enum ar_status replay_plans_read(const struct replay *run, const struct trace_ev
         out->count += good;
     } while (good && *at == '/');
     if (!good || (*at && *at != ','))
-        return replay_bad_input(run, event, "its key plans is not CHOICE:BYTES/BYTES/...", error);
+        return replay_bad_input(
+            run, event, "its key plans is not CHOICE:BYTES/BYTES/... with at most 64 sizes", error);
     out->choice = (uint32_t)choice;
     return AR_OK;
 }
