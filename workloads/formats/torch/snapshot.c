@@ -23,6 +23,14 @@ struct reading {
     uint64_t segments, traces, host, settings, annotations; /* values */
 };
 
+/* What is not there and None are no entries. */
+static enum ar_status check_list(uint64_t value, const char *key, struct ar_error *error)
+{
+    bool good = value == SNAPSHOT_ABSENT || pickle_kind_of(value) == PICKLE_LIST ||
+                pickle_kind_of(value) == PICKLE_NONE;
+    return good ? AR_OK : ar_error_set(error, AR_FORMAT, "\"%s\" is no list", key);
+}
+
 /* Finds the parts. A list holds the segments alone, or snapshots. */
 static enum ar_status find_parts(struct reading *reading, struct ar_error *error)
 {
@@ -55,7 +63,9 @@ static enum ar_status find_parts(struct reading *reading, struct ar_error *error
         return ar_error_set(error, AR_FORMAT,
                             "a pickle without \"segments\" and \"device_traces\": it is not a "
                             "memory snapshot of PyTorch");
-    return AR_OK;
+    AR_TRY(check_list(reading->segments, "segments", error));
+    AR_TRY(check_list(reading->host, "host_traces", error));
+    return check_list(reading->traces, "device_traces", error);
 }
 
 static enum ar_status take_segments(struct reading *reading, struct ar_error *error)
@@ -63,13 +73,11 @@ static enum ar_status take_segments(struct reading *reading, struct ar_error *er
     size_t count;
     const uint64_t *segments = snapshot_items(&reading->tree, reading->segments, &count);
     for (size_t i = 0; i < count; i++) {
-        uint64_t device = 0;
-        (void)snapshot_number(&reading->tree,
-                              snapshot_get(&reading->tree, segments[i], SNAPSHOT_KEY_device),
-                              &device);
-        if (device >= DEVICES_MOST)
-            return ar_invalid(error, "segment %zu is of device %" PRIu64 "; up to %d can be read",
-                              i, device, DEVICES_MOST - 1);
+        uint64_t device = 0, given = snapshot_get(&reading->tree, segments[i], SNAPSHOT_KEY_device);
+        bool is_number = snapshot_number(&reading->tree, given, &device);
+        if (given != SNAPSHOT_ABSENT && (!is_number || device >= DEVICES_MOST))
+            return ar_invalid(error, "segment %zu: its device is no number from 0 to %d", i,
+                              DEVICES_MOST - 1);
         AR_TRY(
             snapshot_world_segment(&reading->worlds[device], &reading->tree, segments[i], error));
     }
@@ -85,6 +93,7 @@ static enum ar_status take_traces(struct reading *reading, struct ar_error *erro
                           DEVICES_MOST);
     for (size_t i = 0; i < count; i++) {
         reading->worlds[i].device = i;
+        AR_TRY(check_list(traces[i], "device_traces[..]", error));
         AR_TRY(snapshot_world_events(&reading->worlds[i], &reading->tree, traces[i], error));
     }
     /* From 2.14 on, with record_pinned_host_memory=True. The first device gets it. */
