@@ -117,13 +117,8 @@ static enum ar_status unknown(const struct ar_option *table, const char *owner, 
 
 static enum ar_status read_fraction(const char *text, double *out, struct ar_error *error)
 {
-    /* Only decimal digits, one point and an exponent: no hexadecimal, no nan, no infinity. */
-    char *end = NULL;
-    bool plain = isdigit((unsigned char)text[0]) || text[0] == '-' || text[0] == '.';
-    if (!plain || text[strspn(text, "0123456789.eE+-")] != '\0')
-        return ar_invalid(error, "\"%.60s\" is not a number", text);
-    *out = strtod(text, &end);
-    if (*end || end == text || *out > 1e300 || *out < -1e300)
+    const char *end = *text == '+' ? NULL : ar_decimal_parse(text, out);
+    if (!end || *end || *out > 1e300 || *out < -1e300)
         return ar_invalid(error, "\"%.60s\" is not a number", text);
     return AR_OK;
 }

@@ -79,6 +79,16 @@ enum ar_status ar_count_parse(const char *text, uint64_t *count, struct ar_error
     return AR_OK;
 }
 
+const char *ar_decimal_parse(const char *text, double *number)
+{
+    const char *digits = text + (*text == '-' || *text == '+');
+    char *end = NULL;
+    bool decimal =
+        isdigit((unsigned char)digits[*digits == '.']) && tolower((unsigned char)digits[1]) != 'x';
+    *number = decimal ? strtod(text, &end) : 0;
+    return decimal ? end : NULL;
+}
+
 const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

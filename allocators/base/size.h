@@ -19,6 +19,10 @@ AR_API enum ar_status ar_size_parse(const char *text, uint64_t *bytes, struct ar
 /* Reads a non-negative decimal integer, which must be the whole text. INVALID otherwise. */
 AR_API enum ar_status ar_count_parse(const char *text, uint64_t *count, struct ar_error *error);
 
+/* Reads the decimal number at `text`, which may have a sign, a point and an exponent. Returns its
+ * end; NULL: there is none. (strtod takes blanks, hexadecimal numbers and words too.) */
+AR_API const char *ar_decimal_parse(const char *text, double *number);
+
 /* Prints bytes with four significant digits: "1.500 GiB". Returns `text`. */
 AR_API const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
 

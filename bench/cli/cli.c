@@ -185,12 +185,8 @@ static enum ar_status take_count(uint64_t *place, const struct cli_option *optio
 static enum ar_status take_number(double *place, const struct cli_option *option, const char *value,
                                   struct ar_error *error)
 {
-    char *end = NULL;
-    /* strtod takes blanks, hexadecimal numbers and words too. */
-    bool decimal = strspn(value, "0123456789.eE+-") == strlen(value);
-    *place = strtod(value, &end);
-    if (decimal && end != value && !*end && *place > 0 && *place >= option->least &&
-        *place <= option->most)
+    const char *end = ar_decimal_parse(value, place);
+    if (end && !*end && *place > 0 && *place >= option->least && *place <= option->most)
         return AR_OK;
     if (option->least > 0)
         return ar_invalid(error, "--%s is \"%.40s\"; it must be a number from %g to %g",

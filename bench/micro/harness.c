@@ -28,11 +28,10 @@ struct arguments {
 
 static bool read_percent(const char *text, double *fraction)
 {
-    char *end;
-    errno = 0;
-    double percent = strtod(text, &end);
+    double percent;
+    const char *end = ar_decimal_parse(text, &percent);
     *fraction = percent / 100;
-    return end != text && !*end && !errno && percent > 0 && percent < 1000;
+    return end && !*end && percent > 0 && percent < 1000;
 }
 
 /* One option with its value. False after a message. */

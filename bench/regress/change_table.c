@@ -282,7 +282,7 @@ const char *change_value_text(const char *figure, const char *value, char text[C
     const double bytes = strtod(value, &end);
     const size_t length = strlen(figure);
     snprintf(text, CHANGE_VALUE_ROOM, "%s", value);
-    if (!*end && bytes >= (double)AR_MIB && length > 6 &&
+    if (!*end && bytes >= (double)AR_MIB && bytes < 0x1p63 && length > 6 &&
         strcmp(figure + length - 6, "_bytes") == 0)
         text_add(text, CHANGE_VALUE_ROOM, " (%.1f MiB)", bytes / (double)AR_MIB);
     return text;

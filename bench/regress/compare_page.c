@@ -35,12 +35,13 @@ static void remark(const struct verdict_row *row, char text[400])
     text_add(text, 400, "%s%s", text[0] && waiver[0] ? "; " : "", waiver);
 }
 
-/* Nine digits of a fraction; values() prints all digits if nine do not tell two values apart. */
+/* Nine digits of a fraction below 10^9; values() prints all digits if nine do not tell two values
+ * apart. */
 static void shorten(const char *text, char shorter[CHANGE_VALUE_ROOM])
 {
     char *end;
     double number = strtod(text, &end);
-    if (strchr(text, '.') && *end == 0)
+    if (strchr(text, '.') && *end == 0 && number < 1e9)
         snprintf(shorter, CHANGE_VALUE_ROOM, "%.9g", number);
     else
         snprintf(shorter, CHANGE_VALUE_ROOM, "%s", text);
@@ -216,6 +217,9 @@ static void print_waivers(const struct waivers *waivers, FILE *stream)
         if (waiver->expired)
             say(stream, "Waiver %.60s expired on %s and does not count.", waiver->name,
                 waiver->until);
+        else if (waiver->exceeded)
+            say(stream, "Waiver %.60s is for at most %g %%; what is above that is not waived.",
+                waiver->name, 100 * waiver->at_most);
         else if (!waiver->used)
             say(stream, "Waiver %.60s covers nothing here; is it still needed?", waiver->name);
         else

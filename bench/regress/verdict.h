@@ -47,6 +47,7 @@ struct waiver {
     double at_most; /* as a fraction; below 0: no limit */
     bool expired;
     bool used;
+    bool exceeded; /* a change that it names is above at_most */
 };
 
 struct waivers {

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "bench/suite/ini.h"
 
@@ -39,16 +40,18 @@ static enum ar_status set_text(char **place, const char *key, const char *value,
         return ar_invalid(error, "the key \"%s\" is given twice; give it once", key);
     if (!value[0])
         return ar_invalid(error, "the key \"%s\" is empty", key);
+    const char *bracket = strchr(value, '[');
+    if (bracket && !strchr(bracket, ']'))
+        return ar_invalid(error, "the pattern \"%.60s\" has a [ without a ]", value);
     *place = strdup(value);
     return *place ? AR_OK : ar_no_memory(error, "the waivers");
 }
 
 static enum ar_status set_most(struct waiver *waiver, const char *value, struct ar_error *error)
 {
-    char *end = NULL;
-    double percent = strtod(value, &end);
-    end += strspn(end, " ");
-    if (end == value || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 1e6))
+    double percent;
+    const char *end = ar_decimal_parse(value, &percent);
+    if (!end || strcmp(end + strspn(end, " "), "%") != 0 || !(percent >= 0 && percent <= 1e6))
         return ar_invalid(error, "at-most is \"%.40s\"; write a share such as 5%%", value);
     waiver->at_most = percent / 100;
     return AR_OK;
@@ -133,14 +136,16 @@ static bool matches(const char *pattern, const char *text)
     return !pattern || fnmatch(pattern, text, 0) == 0;
 }
 
-static bool covers(const struct waiver *self, const struct waiver_case *of)
+static bool covers(struct waiver *self, const struct waiver_case *of)
 {
     if (!matches(self->metric, of->metric) || !matches(self->policy, of->policy) ||
         (!matches(self->workload, of->workload) && !matches(self->workload, of->workload_name)) ||
         (self->commit && (!of->commit || !matches(self->commit, of->commit))))
         return false;
     /* A change without a size, such as a run that no longer finishes, exceeds every limit. */
-    return self->at_most < 0 || (of->change >= 0 && of->change <= self->at_most);
+    bool within = self->at_most < 0 || (of->change >= 0 && of->change <= self->at_most);
+    self->exceeded |= !within;
+    return within;
 }
 
 const struct waiver *waivers_find(struct waivers *self, const struct waiver_case *of)

@@ -58,9 +58,9 @@ static const char *take_row(struct reading *reading, char **fields,
     out->passed = out->passed && strcmp(fields[places[PASSED]], "true") == 0;
     for (int i = 0; i < 3; i++) {
         const char *text = fields[places[SLOWDOWN + i]];
-        char *end;
-        double value = strtod(text, &end);
-        if (text[0] && (*end || !isfinite(value) || value < 0))
+        double value;
+        const char *end = ar_decimal_parse(text, &value);
+        if (text[0] && (!end || *end || !isfinite(value) || value < 0))
             return "slowdown, steady_step_ns and device_time_ns are numbers from 0, or empty";
         if (text[0])
             reading->values[i][reading->counts[i]++] = value;

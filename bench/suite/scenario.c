@@ -401,12 +401,10 @@ static enum ar_status take_value(const struct ini_line *line, struct scenario_re
             return bad(line, text, "is no number; write digits alone", error);
         break;
     case SCENARIO_VALUE_NUMBER: {
-        char *end;
+        const char *end = ar_decimal_parse(text, &out->value);
         negative = *text == '-';
         text += negative;
-        double value = strtod(text, &end);
-        out->value = negative ? -value : value;
-        if (end > text && !*end && isdigit((unsigned char)*text) && value < 1e18)
+        if (end && !*end && isdigit((unsigned char)*text) && out->value < 1e18)
             return AR_OK;
         if (scenario_bytes_parse(text, &number, NULL))
             return bad(line, out->given, "is no number and no size", error);
@@ -479,13 +477,13 @@ static enum ar_status take_place(struct scenario *self, const struct ini_line *l
 static enum ar_status take_tolerance(struct scenario *self, const struct ini_line *line,
                                      const char *value, struct ar_error *error)
 {
-    char *end;
-    double part = strtod(value, &end);
-    if (*end == '%' && end[1] == '\0') {
+    double part;
+    const char *end = ar_decimal_parse(value, &part);
+    if (end && *end == '%' && end[1] == '\0') {
         part /= 100;
         end++;
     }
-    if (end == value || *end || !isdigit((unsigned char)*value) || !(part <= 1))
+    if (!end || *end || !isdigit((unsigned char)*value) || !(part <= 1))
         return bad(line, value, "is no tolerance; write 5% or 0.05", error);
     self->tolerance = part;
     return AR_OK;

@@ -152,9 +152,9 @@ static enum ar_status add_capacity(struct suite *self, const char *word, struct 
 
 static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_error *error)
 {
-    char *end = NULL;
-    double ratio = strtod(word, &end);
-    if (end == word || *end || !(ratio >= 1.0 && ratio <= 1000.0))
+    double ratio;
+    const char *end = ar_decimal_parse(word, &ratio);
+    if (!end || *end || !(ratio >= 1.0 && ratio <= 1000.0))
         return ar_invalid(error,
                           "\"%.40s\" is not a capacity in peak live bytes; write numbers from 1 "
                           "up, such as 1.00 1.05 1.5; a comma separates two of them",

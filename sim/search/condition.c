@@ -50,11 +50,10 @@ static enum ar_status parse_metric(const char *text, size_t length, struct condi
 
 static enum ar_status parse_value(const char *text, double *value, struct ar_error *error)
 {
-    char *end;
     uint64_t bytes;
     text += strspn(text, " ");
-    *value = strtod(text, &end);
-    if (end != text && !*end && *value == *value)
+    const char *end = ar_decimal_parse(text, value);
+    if (end && !*end)
         return AR_OK;
     if (ar_size_parse(text, &bytes, NULL) != AR_OK)
         return ar_invalid(error, "\"%.40s\" is neither a number nor a size", text);

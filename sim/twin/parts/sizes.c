@@ -1,5 +1,6 @@
 #include "sim/twin/parts/sizes.h"
 
+#include "allocators/base/size.h"
 #include "sim/twin/rules/llm.h"
 #include "workloads/trace/trace.h"
 
@@ -15,14 +16,10 @@ static enum ar_status read_bytes(const char *text, struct training_division *out
     const char *at = text;
     bool good = true;
     for (size_t i = 0; i < 3 && good; i++) {
-        char *end;
-        *numbers[i] = strtod(at, &end);
-        good = end != at && *numbers[i] >= 0 && *numbers[i] <= 64;
-        at = end;
+        at = ar_decimal_parse(at + strspn(at, " "), numbers[i]);
+        good = at && *numbers[i] >= 0 && *numbers[i] <= 64;
     }
-    while (*at == ' ')
-        at++;
-    if (good && !*at)
+    if (good && !at[strspn(at, " ")])
         return AR_OK;
     return ar_invalid(
         error,
