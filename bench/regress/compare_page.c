@@ -255,16 +255,25 @@ static void print_missing(const struct verdicts *verdicts, FILE *stream)
     free(text);
 }
 
-/* Two specs of one policy are two policies. */
+/* Two specs of one policy are two policies, and a run with other settings is another run. */
 static void print_apart(const struct verdicts *verdicts, FILE *stream)
 {
     for (size_t i = 0; i < verdicts->count; i++)
         for (size_t j = 0; j < verdicts->count && verdicts->rows[i].missing; j++) {
             const struct verdict_row *old = &verdicts->rows[i], *new = &verdicts->rows[j];
             size_t name = strcspn(old->policy, ":");
-            if (!new->added || strcmp(old->workload, new->workload) != 0 ||
+            if (!new->added || !old->frees || strcmp(old->workload, new->workload) != 0 ||
                 name != strcspn(new->policy, ":") || strncmp(old->policy, new->policy, name) != 0)
                 continue;
+            if (strcmp(old->policy, new->policy) == 0) {
+                say(stream, "%s with policy %.100s is in both with another %s, and not compared.",
+                    old->workload_name, old->policy,
+                    strcmp(old->where, new->where) != 0   ? "device"
+                    : strcmp(old->frees, new->frees) != 0 ? "way to free"
+                    : strcmp(old->host, new->host) != 0   ? "host time"
+                                                          : "seed");
+                return;
+            }
             say(stream,
                 "%.100s and %.100s are two policies here, and not compared: `run -p %.100s -p "
                 "%.100s` shows both in one table.",

@@ -185,6 +185,9 @@ refuses another_device 2 'no run in common.* differ in the device: sim in OLD, s
 refuses nothing_in_common 2 'no run in common.* differ in the ' compare "$tmp/old.json" "$tmp/other.json"
 "$ALLOCRIG" run -d sim -p growth -p bfc:framework=jax -w order_flip --json "$tmp/option.json" >"$out"
 "$ALLOCRIG" run -d sim -p growth -p bfc -w order_flip --json "$tmp/two.json" >"$out"
+sed '100,$s/"seed": 1/"seed": 7/' "$tmp/two.json" >"$tmp/seed.json"
+run compare "$tmp/two.json" "$tmp/seed.json"
+check another_seed_is_explained says '^order_flip with policy bfc is in both with another seed, and not compared\.$'
 run compare "$tmp/two.json" "$tmp/option.json"
 check another_option_is_no_alarm [ "$status" = 0 ]
 check another_option_is_explained says '^bfc and bfc:framework=jax are two policies here, and not compared: `run -p bfc -p bfc:framework=jax` shows both in one table\.$'
