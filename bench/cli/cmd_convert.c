@@ -16,13 +16,8 @@ struct arguments {
     uint32_t streams[STREAMS_MOST];
     struct trace_filter_options filter;
     struct trace_output_choice output;
+    FILE *report; /* of what was read, for the end: a refusal is one sentence */
 };
-
-/* Standard output has nothing beside a trace. */
-static FILE *report_of(const struct arguments *self)
-{
-    return self->output.standard ? stderr : stdout;
-}
 
 static enum ar_status take_steps(void *arguments, const struct cli_option *option AR_UNUSED,
                                  const char *value, struct ar_error *error)
@@ -75,7 +70,7 @@ static const struct cli_option options[] = {
     {0, "merge", "FILE", "merge another trace into it; may be given several times",
      CLI_WORDS(merged, MERGE_MOST)},
     {0, "format", "FORMAT",
-     "format of OUT, if not by its ending: text, binary, snapshot, rmm, minimalloc, oracle",
+     "format of OUT, whatever its ending: text, binary, snapshot, rmm, minimalloc, oracle",
      CLI_TEXT(format)},
     {0},
 };
@@ -111,7 +106,7 @@ static enum ar_status merge(const struct arguments *self, struct trace_source **
         status = open_one(self, self->merged.at[i], &sources[count], error);
         count += !status;
         AR_THEN(status,
-                import_page_print(report_of(self), self->merged.at[i], sources[count - 1], error));
+                import_page_print(self->report, self->merged.at[i], sources[count - 1], error));
     }
     if (!status)
         return trace_merge(sources, count, source, error);
@@ -126,7 +121,7 @@ static enum ar_status open_source(const struct arguments *self, struct trace_sou
 {
     AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     AR_TRY(open_one(self, self->files.at[0], &source, error));
-    AR_TRY(import_page_print(report_of(self), self->files.at[0], source, error));
+    AR_TRY(import_page_print(self->report, self->files.at[0], source, error));
     if (self->merged.count)
         AR_TRY(merge(self, &source, error));
     const struct trace_filter_options *filter = &self->filter;
@@ -158,8 +153,16 @@ enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
             error, "convert: OUT would overwrite \"%s\", which is an input; name another file",
             out);
     AR_TRY(trace_output_choose(out, self.format, true, &self.output, error));
-    AR_TRY(open_source(&self, &source, error));
-    AR_TRY(trace_output_save(source, out, &self.output, error));
+    AR_FREED char *report = NULL;
+    size_t length;
+    self.report = open_memstream(&report, &length);
+    AR_TRY_MEMORY(self.report, error, "a report");
+    enum ar_status status = open_source(&self, &source, error);
+    AR_THEN(status, trace_output_save(source, out, &self.output, error));
+    if (fclose(self.report) && !status)
+        status = ar_no_memory(error, "a report");
+    AR_TRY(status);
+    fputs(report, self.output.standard ? stderr : stdout); /* no trace has anything beside it */
     if (!self.output.standard)
         printf("wrote %s\n", out);
     return AR_OK;

@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
     {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst",
      CLI_FILE(path)},
     {0, "format", "FORMAT",
-     "format of FILE, if not by its ending: text, binary, rmm, minimalloc, oracle",
+     "format of FILE, whatever its ending: text, binary, rmm, minimalloc, oracle",
      CLI_TEXT(format)},
     {'p', "policy", "SPEC", "for adaptive workloads: the policy to run them under",
      CLI_TEXT(policy)},
