@@ -113,9 +113,12 @@ static enum ar_status write_trace(const char *folder, const struct arguments *se
                    ? ar_error_set(error, AR_MISSING,
                                   "nothing was recorded: there was no room for the records; is "
                                   "the disk full, or the size of files limited (ulimit -f)?")
-                   : ar_error_set(error, AR_MISSING,
+               : self->command
+                   ? ar_error_set(error, AR_MISSING,
                                   "nothing was recorded: the program made no CUDA driver call "
-                                  "that is recorded");
+                                  "that is recorded")
+                   : ar_invalid(error, "%s: it has no records; give the folder that `record` named",
+                                folder);
     const char *name = self->command ? field_file_name(self->command[0]) : "recording";
     AR_TRY(recording_make(&spools, name, died, &source, &counts, error));
     AR_TRY(trace_output_save(source, self->path, format, error));
