@@ -15,6 +15,8 @@ static bool looks_like_path(const char *text)
     struct stat about;
     if (stat(text, &about) == 0 && (!S_ISDIR(about.st_mode) || !gen_find(text)))
         return true;
+    if (lstat(text, &about) == 0 && !gen_find(text)) /* a link that leads nowhere */
+        return true;
     size_t before_keys = strcspn(text, ":");
     if (strncmp(text, LEARNED_NAME ":", sizeof LEARNED_NAME) == 0)
         return false;

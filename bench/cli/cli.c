@@ -473,15 +473,14 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-/* Reading a named pipe begins when a program writes to it: without a word this looks like a fault.
+/* A named pipe opens when a program opens its other end: without a word this looks like a fault.
  * (A shell's <(COMMAND) is a link to a pipe.) */
 static void tell_pipe(const char *command, const struct cli_file *file)
 {
     struct stat about;
-    if (!file->option->writes && !file->option->regular && lstat(file->value, &about) == 0 &&
-        S_ISFIFO(about.st_mode))
+    if (!file->option->regular && lstat(file->value, &about) == 0 && S_ISFIFO(about.st_mode))
         fprintf(stderr,
-                "allocrig: %s: %s is a named pipe; it is read when a program writes to it\n",
+                "allocrig: %s: %s is a named pipe; this waits for a program at its other end\n",
                 command, file->value);
 }
 

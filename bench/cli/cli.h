@@ -151,7 +151,7 @@ struct cli_page {
  * unambiguous, may follow arguments, and end at "--". If --help is among them, prints the help and
  * returns CLI_HELPED. INVALID names the argument and the nearest option; also if an option with a
  * value is given twice that takes one, or an output is the same file as another output or an
- * input. Opens no file. Says on standard error if a named pipe will be read. */
+ * input. Opens no file. Names pipes that will be waited for on standard error. */
 enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, void *arguments,
                          struct ar_error *error);
 

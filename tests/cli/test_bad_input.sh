@@ -179,7 +179,12 @@ mkfifo "$tmp/pipe"
 cat "$tmp/in.txt" >"$tmp/pipe" &
 run inspect "$tmp/pipe"
 wait
-check a_pipe_is_announced grep -q 'pipe is a named pipe; it is read when a program writes to it' "$err"
+check a_pipe_is_announced grep -q 'pipe is a named pipe; this waits for a program at its other end$' "$err"
+cat "$tmp/pipe" >"$tmp/written.json" &
+run run -d sim -p growth -w order_flip --json "$tmp/pipe"
+wait
+check a_pipe_that_is_written_too grep -q 'run: .*pipe is a named pipe; this waits for a program at its other end$' "$err"
+check a_pipe_is_written grep -q '"schema"' "$tmp/written.json"
 refuses history_of_a_pipe 2 'pipe: a history is a regular file; write these lines' history "$tmp/pipe"
 
 # A seed that no reader of JSON takes would make results that cannot be compared.
@@ -198,6 +203,14 @@ printf '[suite]\nname = x\nreps = 1\nreps = 2\n[policies]\ngrowth\n[workloads]\n
 refuses suite_key_twice 2 'twice.ini:4: the key "reps" is given twice' run -d sim "$tmp/twice.ini"
 refuses split_below_a_segment 2 'max_split_size_mb is at least large_segment_size_mb' \
     run -p torch:max_split_size_mb=32,large_segment_size_mb=64 -w linear_ramp
+printf '{"segments": [{"device": 0, "address": 4096, "total_size": 4096, "stream": 0, "blocks": []}], "device_traces": []}' >"$tmp/state.json"
+refuses nothing_to_write_is_one_sentence 2 'it has no requests' convert "$tmp/state.json" - --format rmm
+mkdir "$tmp/spools"
+refuses no_spools 2 'spools: it has no records; give the folder' record -o "$tmp/x.trace" --from "$tmp/spools"
+ln -s loop "$tmp/loop"
+refuses a_link_to_itself 2 'loop: cannot be opened: Too many levels' run -p torch -w "$tmp/loop" -d sim
+(cd "$tmp" && "$ALLOCRIG" run -p torch -w loop -d sim 2>"$err")
+check a_link_without_a_folder grep -q 'loop: cannot be opened: Too many levels' "$err"
 { yes line | head -n 20000; echo 'CUDA out of memory. Tried to allocate 158.00 MiB'; } >"$tmp/long.log"
 run explain --message "$tmp/long.log"
 check a_log_is_read_to_its_end grep -qF '158.0 MiB' "$out"
