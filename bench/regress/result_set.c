@@ -206,7 +206,7 @@ static enum ar_status read_file(struct result_set *self, const char *path, struc
     json_error_t why;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     if (!root && json_error_code(&why) == json_error_cannot_open_file)
-        return ar_error_set(error, AR_IO, "%s: cannot be read", path);
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
     if (!root && json_error_code(&why) == json_error_premature_end_of_input)
         return ar_error_set(error, AR_FORMAT,
                             "%s:%d: the file %s; what wrote or copied it did not finish", path,

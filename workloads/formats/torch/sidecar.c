@@ -5,6 +5,7 @@
  * that is missing leaves the default. */
 #include "workloads/formats/torch/sidecar.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <unistd.h>
 
@@ -149,6 +150,8 @@ static enum ar_status load(const char *path, json_t **root, struct ar_error *err
 {
     json_error_t why;
     *root = json_load_file(path, 0, &why);
+    if (!*root && json_error_code(&why) == json_error_cannot_open_file)
+        return ar_error_set(error, AR_IO, "cannot be opened: %s", strerror(errno));
     if (!*root)
         return ar_error_set(error, AR_FORMAT, "line %d: %s", why.line, why.text);
     return json_is_object(*root) ? AR_OK
