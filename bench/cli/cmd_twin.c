@@ -83,7 +83,6 @@ static enum ar_status read_scenario(const struct arguments *self, struct scenari
         AR_TRY(edit(self, i, out, error));
     if (self->cycles != NOT_GIVEN) {
         out->cycles = self->cycles;
-        out->has_cycles = true;
         out->cycles_line = 0;
     }
     return scenario_check_cycles(out, error);

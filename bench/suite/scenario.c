@@ -276,7 +276,6 @@ static enum ar_status schedule_key(struct scenario *self, const char *key, const
         return step_bad(self, line, first, key, error);
     }
     self->cycles_line = line;
-    self->has_cycles = true;
     self->cycles = cycles;
     return AR_OK;
 }
@@ -284,7 +283,7 @@ static enum ar_status schedule_key(struct scenario *self, const char *key, const
 enum ar_status scenario_check_cycles(const struct scenario *self, struct ar_error *error)
 {
     char cycles[32];
-    if (!self->has_cycles || !self->cycles || self->lists[SCENARIO_CYCLE].count)
+    if (self->cycles <= 1 || self->lists[SCENARIO_CYCLE].count)
         return AR_OK;
     snprintf(cycles, sizeof cycles, "cycles = %" PRIu64, self->cycles);
     return step_bad(self, self->cycles_line,

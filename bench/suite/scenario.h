@@ -126,7 +126,6 @@ struct scenario {
     struct scenario_steps lists[SCENARIO_LISTS];
     unsigned schedule_line, reported_line, unknown_line, cycles_line; /* 0: it is not there */
     uint64_t cycles;
-    bool has_cycles; /* the file or an edit has them; else 1 is the default */
     const char *source;
     double tolerance; /* of the reported figures, as a part of them */
     struct scenario_reported *reported;
@@ -149,7 +148,7 @@ void scenario_close(struct scenario *self);
 struct scenario_section *scenario_find(const struct scenario *self, const char *name);
 const char *scenario_value(const struct scenario_section *self, const char *key);
 
-/* INVALID or FORMAT: cycles are written, and there is no list of them. */
+/* INVALID or FORMAT: several cycles of an empty list. One is the default. */
 enum ar_status scenario_check_cycles(const struct scenario *self, struct ar_error *error);
 
 /* Edits. `scenario_set` replaces or adds a key; a value of NULL removes it. `line` is the one that
