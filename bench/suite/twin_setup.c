@@ -309,107 +309,20 @@ static enum ar_status take_sections(const struct scenario *text, struct twin_set
 
 /* ---- the schedule --------------------------------------------------------------------------- */
 
-static enum ar_status bad_step(const struct scenario *text, const struct scenario_step *step,
-                               const char *what, struct ar_error *error)
-{
-    return step->line ? ar_error_set(error, AR_FORMAT, "%s:%u: %s: %s", text->path, step->line,
-                                     step->text, what)
-                      : ar_invalid(error, "%s: %s", step->text, what);
-}
-
-/* The actions of a part or a process; NULL: there is no such name. */
-static const struct twin_action *actions_of(const struct twin_setup *setup, const char *name)
-{
-    for (size_t i = 0; i < setup->scenario.part_count; i++)
-        if (!strcmp(setup->parts[i].name, name))
-            return setup->parts[i].ops->actions;
-    for (size_t i = 0; i < setup->scenario.process_count; i++)
-        if (!strcmp(setup->processes[i].name, name))
-            return twin_process_actions();
-    return NULL;
-}
-
-static enum ar_status unknown_part(const struct scenario *text, const struct scenario_step *step,
-                                   const char *name, struct ar_error *error)
-{
-    const char *names[SCENARIO_SECTIONS];
-    char what[300];
-    size_t count = 0;
-    for (size_t i = 0; i < text->section_count; i++)
-        if (text->sections[i].name[0])
-            names[count++] = text->sections[i].name;
-    const char *near = ar_nearest_name(name, names, count);
-    snprintf(what, sizeof what, "there is no part or process \"%.60s\"; %s %s%s", name,
-             near ? "did you mean" : "write its section, as in", near ? near : "[trainer NAME]",
-             near ? "?" : "");
-    return bad_step(text, step, what, error);
-}
-
-static enum ar_status unknown_action(const struct scenario *text, const struct scenario_step *step,
-                                     const struct scenario_call *call,
-                                     const struct twin_action *actions, struct ar_error *error)
-{
-    const char *names[64];
-    char what[600];
-    size_t count = 0;
-    for (; actions->name && count < 64; actions++)
-        names[count++] = actions->name;
-    const char *near = ar_nearest_name(call->action, names, count);
-    snprintf(what, sizeof what, "%s has no action \"%.60s\"; ", call->part, call->action);
-    if (near)
-        text_add(what, sizeof what, "did you mean %s?", near);
-    else
-        text_add(what, sizeof what, "it has ");
-    for (size_t i = 0; !near && i < count && strlen(what) < sizeof what - 80; i++)
-        text_add(what, sizeof what, "%s%s", i ? ", " : "", names[i]);
-    return bad_step(text, step, what, error);
-}
-
-static enum ar_status check_call(const struct scenario *text, const struct twin_setup *setup,
-                                 const struct scenario_step *step, const struct scenario_call *call,
-                                 struct ar_error *error)
-{
-    const struct twin_action *actions = actions_of(setup, call->part), *action = actions;
-    char what[300];
-    unsigned words = call->arguments[0] != '\0';
-    for (const char *at = call->arguments; *at; at++)
-        words += *at == ' ';
-    if (!actions)
-        return unknown_part(text, step, call->part, error);
-    while (action->name && strcmp(action->name, call->action) != 0)
-        action++;
-    if (!action->name)
-        return unknown_action(text, step, call, actions, error);
-    if (words >= action->least_arguments && words <= action->most_arguments)
-        return AR_OK;
-    snprintf(what, sizeof what, "%.60s takes %s%.120s", call->action,
-             action->arguments ? "the arguments " : "no arguments",
-             action->arguments ? action->arguments : "");
-    return bad_step(text, step, what, error);
-}
-
-/* Checks the steps of a list and joins them with commas. */
+/* Joins the steps of a list with commas. */
 static enum ar_status take_list(const struct scenario *text, enum scenario_list list,
                                 struct twin_setup *out, struct ar_error *error)
 {
     const struct scenario_steps *steps = &text->lists[list];
     size_t bytes = 1, used = 0;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < steps->count && !status; i++) {
-        const struct scenario_step *step = &steps->at[i];
-        bytes += strlen(step->text) + 2;
-        for (size_t k = 0; k < step->call_count && !status; k++)
-            status = check_call(text, out, step, &step->calls[k], error);
-    }
-    char *joined = status ? NULL : malloc(bytes);
-    if (!status && !joined)
+    for (size_t i = 0; i < steps->count; i++)
+        bytes += strlen(steps->at[i].text) + 2;
+    char *joined = out->lists[list] = calloc(1, bytes);
+    if (!joined)
         return no_memory(text, error);
-    out->lists[list] = joined;
-    if (joined)
-        joined[0] = '\0';
-    for (size_t i = 0; joined && i < steps->count; i++)
+    for (size_t i = 0; i < steps->count; i++)
         used += (size_t)sprintf(joined + used, "%s%s", i ? ", " : "", steps->at[i].text);
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status take_schedule(const struct scenario *text, struct twin_setup *out,
@@ -427,8 +340,7 @@ static enum ar_status take_schedule(const struct scenario *text, struct twin_set
                               "or cycle = ...",
                               text->path);
     out->scenario.start = out->lists[SCENARIO_START];
-    /* A list of no cycles is no list. */
-    out->scenario.cycle = text->cycles ? out->lists[SCENARIO_CYCLE] : "";
+    out->scenario.cycle = out->lists[SCENARIO_CYCLE];
     out->scenario.end = out->lists[SCENARIO_END];
     out->scenario.cycles = text->cycles;
     return status;
@@ -504,20 +416,19 @@ static unsigned line_of_key(const struct scenario *text, const struct twin_part_
 }
 
 /* The line of the step in which an error was found; 0: of none, or of an edit. */
-static unsigned line_of_step(const struct scenario *text, const struct twin_result *failed)
+static unsigned line_of_step(const struct scenario *text, const struct twin_fault *fault)
 {
     static const enum scenario_list lists[] = {
         [TWIN_START] = SCENARIO_START, [TWIN_CYCLE] = SCENARIO_CYCLE, [TWIN_END] = SCENARIO_END};
-    if (!failed || failed->error_place == SIZE_MAX)
-        return 0;
-    const struct scenario_steps *steps = &text->lists[lists[failed->error_stage]];
-    return failed->error_place < steps->count ? steps->at[failed->error_place].line : 0;
+    const struct scenario_steps *steps = &text->lists[lists[fault->stage]];
+    return fault->place < steps->count ? steps->at[fault->place].line : 0;
 }
 
 enum ar_status twin_setup_error(const struct scenario *text, const struct twin_setup *setup,
-                                size_t part, const struct twin_result *failed,
-                                enum ar_status status, struct ar_error *error)
+                                const struct twin_fault *fault, enum ar_status status,
+                                struct ar_error *error)
 {
+    size_t part = fault->part;
     char begin[200];
     if (!status || status == AR_HOST_MEMORY || status == AR_CORRUPT)
         return status;
@@ -534,7 +445,7 @@ enum ar_status twin_setup_error(const struct scenario *text, const struct twin_s
             return ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, machine->keys[i].line);
     unsigned line = part < setup->scenario.part_count
                         ? line_of_key(text, &setup->parts[part], error->text)
-                        : line_of_step(text, failed);
+                        : line_of_step(text, fault);
     return line ? ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, line)
                 : ar_error_prefix(error, AR_FORMAT, "%s", text->path);
 }
@@ -543,9 +454,9 @@ enum ar_status twin_setup_error(const struct scenario *text, const struct twin_s
 static enum ar_status check_all(const struct scenario *text, struct twin_setup *out,
                                 struct ar_error *error)
 {
-    size_t part = SIZE_MAX;
-    enum ar_status status = twin_check(&out->scenario, &part, error);
-    return twin_setup_error(text, out, part, NULL, status, error);
+    struct twin_fault fault;
+    enum ar_status status = twin_check(&out->scenario, &fault, error);
+    return twin_setup_error(text, out, &fault, status, error);
 }
 
 enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *out,
@@ -565,6 +476,8 @@ enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *o
     AR_THEN(status, check_named(text, out, error));
     if (status)
         twin_setup_close(out);
+    else if (!text->cycles) /* a list of no cycles is no list */
+        out->scenario.cycle = "";
     return status;
 }
 

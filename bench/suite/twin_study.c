@@ -734,7 +734,7 @@ static enum ar_status study(struct twin_study *self, const struct scenario *text
     AR_TRY(twin_setup_make(text, &self->setup, error));
     AR_TRY_MEMORY(self->page.reported && self->page.caches, error, "the answers");
     enum ar_status status = twin_run(&self->setup.scenario, &self->result, error);
-    AR_TRY(twin_setup_error(text, &self->setup, SIZE_MAX, &self->result, status, error));
+    AR_TRY(twin_setup_error(text, &self->setup, &self->result.fault, status, error));
     twin_compare(text, &self->setup, &self->result, self->page.reported);
     if (text->unknown_count)
         AR_TRY(try_unknown(self, text, error));

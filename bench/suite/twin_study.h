@@ -28,12 +28,11 @@ enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *o
 enum ar_status twin_setup_values(const struct twin_part_setup *part, void **values,
                                  struct ar_error *error);
 
-/* Puts file and line before an error of the engine. `part`: the index of the part that it is about;
- * SIZE_MAX: the part that the error begins with ("buffer kv: ..."). `failed`: what twin_run said
- * about the step in which it was found; NULL: in none. */
+/* Puts file and line before an error of the engine. If `fault` names no part, it is of the part
+ * that the error begins with ("buffer kv: ..."). */
 enum ar_status twin_setup_error(const struct scenario *text, const struct twin_setup *setup,
-                                size_t part, const struct twin_result *failed,
-                                enum ar_status status, struct ar_error *error);
+                                const struct twin_fault *fault, enum ar_status status,
+                                struct ar_error *error);
 void twin_setup_close(struct twin_setup *self);
 
 /* ---- changes to try -------------------------------------------------------------------------- */

@@ -88,21 +88,21 @@ static enum ar_status check_part(const struct twin_scenario *scenario, size_t in
     return find_process(scenario, setup, &process, error);
 }
 
-enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
+enum ar_status twin_check(const struct twin_scenario *scenario, struct twin_fault *fault,
                           struct ar_error *error)
 {
     AR_CLOSED(schedule_close) struct schedule schedule = {0};
-    if (part)
-        *part = SIZE_MAX;
+    if (fault)
+        *fault = (struct twin_fault){SIZE_MAX, SIZE_MAX, TWIN_START};
     AR_TRY(check_processes(scenario, error));
     AR_TRY(check_names(scenario, error));
     for (size_t i = 0; i < scenario->part_count; i++) {
         enum ar_status status = check_part(scenario, i, error);
-        if (status && part)
-            *part = i;
+        if (status && fault)
+            fault->part = i;
         AR_TRY(status);
     }
-    return schedule_read(scenario, &schedule, error);
+    return schedule_read(scenario, &schedule, fault, error);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -294,7 +294,7 @@ enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error)
 {
     const struct twin_scenario *scenario = run->scenario;
     AR_TRY(twin_check(scenario, NULL, error));
-    AR_TRY(schedule_read(scenario, &run->schedule, error));
+    AR_TRY(schedule_read(scenario, &run->schedule, NULL, error));
     AR_TRY(open_device(run, error));
     AR_TRY(measure_card(run, error));
     run->processes =

@@ -295,7 +295,7 @@ enum ar_status twin_run(const struct twin_scenario *scenario, struct twin_result
 {
     struct ar_error own = {""};
     struct twin_run *run = calloc(1, sizeof *run);
-    *result = (struct twin_result){.error_place = SIZE_MAX};
+    *result = (struct twin_result){.fault = {SIZE_MAX, SIZE_MAX, TWIN_START}};
     AR_TRY_MEMORY(run, error, "a twin");
     run->scenario = scenario;
     run->error = error ? error : &own;
@@ -309,8 +309,8 @@ enum ar_status twin_run(const struct twin_scenario *scenario, struct twin_result
     if (status != AR_OK) {
         if (run->phase_count) {
             const struct twin_phase *last = &run->phases[run->phase_count - 1];
-            result->error_stage = last->stage;
-            result->error_place = last->place;
+            result->fault.stage = last->stage;
+            result->fault.place = last->place;
         }
         free_run(run);
         return status;

@@ -224,9 +224,9 @@ struct schedule {
     char *texts[3];                /* private */
 };
 
-/* INVALID: a sentence with the list, the phase and what is wrong. */
+/* INVALID: a sentence with the list, the phase and what is wrong. `fault` may be NULL. */
 enum ar_status schedule_read(const struct twin_scenario *scenario, struct schedule *out,
-                             struct ar_error *error);
+                             struct twin_fault *fault, struct ar_error *error);
 void schedule_close(struct schedule *self); /* a zeroed struct is fine */
 
 /* ---- watch.c --------------------------------------------------------------------------------- */

@@ -10,11 +10,16 @@ struct reading {
     const struct twin_scenario *scenario;
     enum twin_stage stage;
     size_t phase; /* from 1 */
+    struct twin_fault *fault;
     struct ar_error *error;
 };
 
 static enum ar_status wrong(const struct reading *self, enum ar_status status)
 {
+    if (self->fault) {
+        self->fault->stage = self->stage;
+        self->fault->place = self->phase - 1;
+    }
     return ar_error_prefix(self->error, status, "schedule: %s, phase %zu", stage_names[self->stage],
                            self->phase);
 }
@@ -183,13 +188,13 @@ static enum ar_status read_list(struct reading *self, const char *text, struct s
 }
 
 enum ar_status schedule_read(const struct twin_scenario *scenario, struct schedule *out,
-                             struct ar_error *error)
+                             struct twin_fault *fault, struct ar_error *error)
 {
     const char *const texts[] = {scenario->start, scenario->cycle, scenario->end};
     *out = (struct schedule){0};
     size_t phases = 0;
     for (unsigned i = 0; i < 3; i++) {
-        struct reading reading = {scenario, (enum twin_stage)i, 0, error};
+        struct reading reading = {scenario, (enum twin_stage)i, 0, fault, error};
         AR_TRY(read_list(&reading, texts[i], out));
         phases += out->lists[i].count;
     }

@@ -63,9 +63,17 @@ struct twin_scenario {
 /* The actions that every process has: empty_cache, reset_peaks, end. */
 const struct twin_action *twin_process_actions(void);
 
-/* Checks names, options and schedule without a run. INVALID: a sentence; `*part` is the index of
- * the part whose option is wrong, or SIZE_MAX. `part` may be NULL. */
-enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
+enum twin_stage { TWIN_START, TWIN_CYCLE, TWIN_END };
+
+/* Where an error is: the part whose option is wrong, or the step of the schedule. */
+struct twin_fault {
+    size_t part;  /* SIZE_MAX: in none */
+    size_t place; /* in the list of `stage`; SIZE_MAX: in none */
+    enum twin_stage stage;
+};
+
+/* Checks names, options and schedule without a run. INVALID: a sentence; `fault` may be NULL. */
+enum ar_status twin_check(const struct twin_scenario *scenario, struct twin_fault *fault,
                           struct ar_error *error);
 
 /* ---- the result ------------------------------------------------------------------------------ */
@@ -127,8 +135,6 @@ static inline uint64_t twin_residue(const struct twin_rank_state *state)
 {
     return state->physical_bytes + state->outside_bytes - state->context_bytes;
 }
-
-enum twin_stage { TWIN_START, TWIN_CYCLE, TWIN_END };
 
 struct twin_phase {
     const char *text; /* as in the schedule: "rollout.sleep 1" */
@@ -196,9 +202,7 @@ struct twin_failure {
 
 struct twin_result {
     enum twin_outcome outcome;
-    /* If twin_run returns an error, the step in which it was found; SIZE_MAX: before the first. */
-    enum twin_stage error_stage;
-    size_t error_place;
+    struct twin_fault fault; /* if twin_run returns an error: the step in which it was found */
     struct twin_failure failure;
     uint64_t total_bytes; /* of a card */
     const struct twin_owner *owners;

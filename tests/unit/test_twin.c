@@ -61,10 +61,10 @@ TEST(parts_and_processes_are_checked)
                                                .part_count = 1,
                                                .start = "a.load"};
         struct ar_error error = {""};
-        size_t wrong;
+        struct twin_fault wrong;
         enum ar_status status = twin_check(&scenario, &wrong, &error);
         assert_int_equal(status, cases[i].error ? AR_INVALID : AR_OK);
-        assert_int_equal(wrong, cases[i].part);
+        assert_int_equal(wrong.part, cases[i].part);
         assert_string_equal(error.text, cases[i].error ? cases[i].error : "");
     }
 }
