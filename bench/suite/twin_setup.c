@@ -2,7 +2,6 @@
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
-#include "bench/report/sentence.h"
 #include "bench/suite/scenario.h"
 #include "sim/sim_device/profile.h"
 
@@ -53,18 +52,10 @@ static enum ar_status bad(const struct reading *self, const char *what)
 
 static enum ar_status unknown(const struct reading *self, const char *const *names, size_t count)
 {
-    const char *near = ar_nearest_name(self->key->name, names, count);
-    char list[600] = "";
-    for (size_t i = 0; i < count && strlen(list) < sizeof list - 40; i++)
-        text_add(list, sizeof list, "%s%s", i ? ", " : "", names[i]);
-    return at_key(self, near ? ar_error_set(self->error, AR_FORMAT,
-                                            "[%s%s%s] has no key \"%.60s\"; did you mean %s?",
-                                            self->section->kind, self->section->name[0] ? " " : "",
-                                            self->section->name, self->key->name, near)
-                             : ar_error_set(self->error, AR_FORMAT,
-                                            "[%s%s%s] has no key \"%.60s\"; its keys are %s",
-                                            self->section->kind, self->section->name[0] ? " " : "",
-                                            self->section->name, self->key->name, list));
+    char has_no[160];
+    snprintf(has_no, sizeof has_no, "[%s%s%.60s] has no key", self->section->kind,
+             self->section->name[0] ? " " : "", self->section->name);
+    return at_key(self, ar_name_unknown(has_no, self->key->name, names, count, NULL, self->error));
 }
 
 static enum ar_status take_bytes(const struct reading *self, uint64_t *bytes)

@@ -78,7 +78,7 @@ refuses set_without_value 2 '--set kv: "kv" is no change; write SECTION.KEY=VALU
 refuses set_twice 2 '--set kv.bytes=2GiB: kv.bytes is given a second time' twin $small --set kv.bytes=1GiB --set kv.bytes=2GiB
 refuses cycles_twice 2 '--set schedule.cycles=0: schedule.cycles is given a second time' twin $small --cycles 3 --set schedule.cycles=0
 refuses set_of_another 2 '--set kw.bytes=1: .*did you mean kv' twin $small --set kw.bytes=1
-refuses set_of_a_wrong_key 2 'kv.byte=1: .*has no key "byte"; did you mean bytes' twin $small --set kv.byte=1
+refuses set_of_a_wrong_key 2 'kv.byte=1: .*has no key "byte"; did you mean "bytes"' twin $small --set kv.byte=1
 refuses set_of_a_wrong_value 2 'kv.bytes=much: .*bytes' twin $small --set kv.bytes=much
 
 # Bad scenarios, each with its line. bad NAME PATTERN LINES..: below a machine and a process
@@ -91,7 +91,7 @@ bad() {
 step='start = b.load'
 part='[buffer b]'
 bad no_kind '5: there is no section \[bufer b\]; did you mean \[buffer NAME\]' '[bufer b]'
-bad no_key '6: \[buffer b\] has no key "byte"; did you mean bytes' "$part" 'byte = 1GiB'
+bad no_key '6: \[buffer b\] has no key "byte"; did you mean "bytes"' "$part" 'byte = 1GiB'
 bad no_size '6: .*bytes' "$part" 'bytes = much'
 bad no_choice '6: .*pool' "$part" 'where = here'
 bad a_part_refuses '5: .*it needs a size; write bytes = 64MiB' "$part" '[schedule]' "$step"
@@ -100,7 +100,7 @@ bad two_processes '7: \[buffer b\] is in no process; write process = rl or anoth
 bad no_policy '6: .*torhc' '[process other]' 'policy = torhc'
 bad no_pinned '6: .*torch-pined' '[process other]' 'pinned = torch-pined'
 bad no_context '6: context = big: write a size' '[process other]' 'context = big'
-bad no_process_key '6: \[process other\] has no key "polcy"; did you mean policy' '[process other]' 'polcy = torch'
+bad no_process_key '6: \[process other\] has no key "polcy"; did you mean "policy"' '[process other]' 'polcy = torch'
 bad no_card '6: cards = 1: the machine has 1 card, from 0' '[process other]' 'cards = 1'
 bad no_cards '6: cards = 2-1: write all, a card as 0' '[process other]' 'cards = 2-1'
 bad no_steps ': there is no step; write \[schedule\]' "$part" 'bytes = 1'
@@ -244,7 +244,7 @@ check wake_up_blocks says 'the cache has 109568 blocks'
 run twin workloads/scenarios/wake_up.ini --what-if no --set rollout.gpu_memory_utilization=0.6
 check wake_up_passes says 'It fits'
 printf '[machine]\ncrad = sim\n' >"$tmp/bad.ini"
-refuses no_machine_key 2 'bad.ini:2: \[machine\] has no key "crad"; did you mean card' twin "$tmp/bad.ini"
+refuses no_machine_key 2 'bad.ini:2: \[machine\] has no key "crad"; did you mean "card"' twin "$tmp/bad.ini"
 printf '[machine]\ncard = sim:profile=nothing\n[process a]\n[schedule]\nstart = a.empty_cache\n' >"$tmp/bad.ini"
 refuses no_profile 2 'bad.ini:2: .*nothing' twin "$tmp/bad.ini"
 printf '[buffer b]\n' >"$tmp/bad.ini"
