@@ -187,28 +187,12 @@ static enum ar_status take_placement(const struct reading *self, enum tenant_pla
     return bad(self, "given, first-fit or least-loaded");
 }
 
-/* Workloads, pools beside its own, and settings of its framework. */
-static bool may_repeat(const char *key)
+/* A key that a process has once. False in `known`: it is none. */
+static enum ar_status single_key(const struct reading *self, struct tenant_setup *setup,
+                                 bool *known)
 {
-    static const char *const keys[] = {"pinned",  "policy", "card",     "context", "needs",
-                                       "arrives", "leaves", "retry_ms", "stays",   "placement"};
-    for (size_t i = 0; i < AR_COUNT(keys); i++)
-        if (!strcmp(key, keys[i]))
-            return false;
-    return true;
-}
-
-static enum ar_status tenant_line(struct reading *self)
-{
-    struct tenant_setup *setup = NULL;
     uint64_t number = 0;
-    AR_TRY(tenant_of(self, &setup));
-    if (!may_repeat(self->key))
-        AR_TRY(once(self));
-    if (!strcmp(self->key, "workload"))
-        return add_text(self, &setup->workloads, &setup->workload_count);
-    if (!strcmp(self->key, "beside"))
-        return add_text(self, &setup->beside, &setup->beside_count);
+    *known = true;
     bool pinned = !strcmp(self->key, "pinned");
     if (pinned && !strcmp(self->value, "none")) {
         setup->pinned = NULL;
@@ -240,7 +224,21 @@ static enum ar_status tenant_line(struct reading *self)
         return take_bool(self, &setup->stays);
     if (!strcmp(self->key, "placement"))
         return take_placement(self, &setup->placement);
-    return add_setting(self, setup);
+    *known = false;
+    return AR_OK;
+}
+
+static enum ar_status tenant_line(struct reading *self)
+{
+    struct tenant_setup *setup = NULL;
+    bool known;
+    AR_TRY(tenant_of(self, &setup));
+    if (!strcmp(self->key, "workload"))
+        return add_text(self, &setup->workloads, &setup->workload_count);
+    if (!strcmp(self->key, "beside"))
+        return add_text(self, &setup->beside, &setup->beside_count);
+    AR_TRY(single_key(self, setup, &known));
+    return known ? once(self) : add_setting(self, setup);
 }
 
 static enum ar_status take_line(void *argument, const struct ini_line *line, struct ar_error *error)
