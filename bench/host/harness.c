@@ -131,11 +131,11 @@ static enum ar_status conclude(const struct bout *bout, struct harness_result *r
     size_t count = result->block_count;
     double *values = calloc(2 * count, sizeof *values);
     AR_TRY_MEMORY(values, bout->error, "%zu blocks", count);
-    for (size_t i = 0; i < 2 * count; i++)
-        values[i] = result->blocks[i / 2].engine_ns[i % 2];
+    for (size_t i = 0; i < count; i++)
+        memcpy(&values[2 * i], result->blocks[i].engine_ns, sizeof result->blocks[i].engine_ns);
     result->engine_ns = harness_median(values, 2 * count);
-    for (size_t i = 0; i < 2 * count; i++)
-        values[i] = result->blocks[i / 2].loop_ns[i % 2];
+    for (size_t i = 0; i < count; i++)
+        memcpy(&values[2 * i], result->blocks[i].loop_ns, sizeof result->blocks[i].loop_ns);
     result->loop_ns = harness_median(values, 2 * count);
     for (size_t i = 0; i < count; i++)
         values[i] = result->blocks[i].added;
