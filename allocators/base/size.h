@@ -21,7 +21,7 @@ AR_API enum ar_status ar_count_parse(const char *text, uint64_t *count, struct a
 
 /* Reads the decimal number at `text`, which may have a sign, a point and an exponent. Returns its
  * end; NULL: there is none. (strtod takes blanks, hexadecimal numbers and words too.) */
-AR_API const char *ar_decimal_parse(const char *text, double *number);
+const char *ar_decimal_parse(const char *text, double *number);
 
 /* Prints bytes with four significant digits: "1.500 GiB". Returns `text`. */
 AR_API const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
