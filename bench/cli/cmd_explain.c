@@ -370,6 +370,8 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
         return ar_invalid(
             error, "explain: name one trace, explain TRACE (-p SPEC: with another policy than "
                    "the recorded one), or a message, explain --message TEXT");
+    if (self->suite.devices.count > 1)
+        return ar_invalid(error, "explain: give one device");
     AR_TRY(plan_make(&plan, &self->suite, error));
     return ar_error_prefix(error, explain_trace(self, &plan, output, error), "explain");
 }

@@ -88,6 +88,7 @@ check beside_the_pool says 'requests 100\.0 MiB beside the pool and fails'
 check the_cache_is_in_the_way says "cache: the pool's cache stood in the way"
 check what_to_do_about_it says 'Release the cache before it ..torch\.cuda\.empty_cache....: that gives 610\.0 MiB .*Or limit the pool to 550\.0 MiB: .torch\.cuda\.set_per_process_memory_fraction.0\.846.. passes .* Or leave room'
 check safe_capacity_is_told says 'passes with a capacity of 710\.0 MiB and above'
+refuses two_devices 2 'explain: give one device' explain "$lora" -d sim:profile=h100 --card l4
 refuses two_capacities 2 'the capacity is given twice' explain "$lora" --capacity 4100MiB -d sim:capacity=4GiB
 refuses message_with_a_capacity 2 '--message replays nothing' explain --message "$message" --capacity 4GiB
 # a failure that the program caught is one too
