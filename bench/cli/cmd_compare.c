@@ -20,7 +20,7 @@ static const struct cli_option options[] = {
     {0, "alpha", "P", "probability of any false alarm of times; default 0.05",
      CLI_NUMBER(rules.alpha, 0, 0.5)},
     {0, "all", NULL, "a row for every figure; default: grouped by policy or figure", CLI_FLAG(all)},
-    {0, "require-all", NULL, "exit status 1 if a run of OLD is missing in NEW",
+    {0, "require-all", NULL, "exit status 1 if a run or a figure of OLD is missing in NEW",
      CLI_FLAG(require_all)},
     {0, "markdown", "FILE", "write the table as Markdown", CLI_FILE(markdown)},
     {0, "junit", "FILE", "write the rows as JUnit XML", CLI_FILE(junit)},
@@ -35,7 +35,8 @@ static const struct cli_page page = {
         "Compares the results NEW with OLD: files of `run --json` or of `make instructions`, or\n"
         "folders of them. Each figure is SAME, BETTER, WORSE, AMBIGUOUS or NO-DATA. The exit\n"
         "status is 1 if a figure is WORSE without a waiver. A run of OLD that NEW does not have\n"
-        "is NO-DATA and named in the last line; with --require-all the exit status is 1 too.\n"
+        "is NO-DATA and named in the last line; with --require-all the exit status is 1 too,\n"
+        "also if NEW has no value of a figure, or two that differ.\n"
         "A run that only NEW has, as of a new policy, is NO-DATA and never WORSE.\n"
         "Exact figures are compared exactly, instructions within 1 %, and times with a rank test\n"
         "over at least 9 repetitions in each result set, on one machine.",
@@ -63,22 +64,9 @@ static enum ar_status write_files(const struct arguments *self, const struct ver
     return output_set_commit(&outputs, error);
 }
 
-static enum ar_status tell(const struct arguments *self, const struct verdicts *verdicts,
-                           const struct waivers *waivers, struct ar_error *error)
+static enum ar_status first_worse(const struct verdicts *verdicts, size_t worse,
+                                  struct ar_error *error)
 {
-    bool quiet;
-    AR_TRY(write_files(self, verdicts, waivers, &quiet, error));
-    if (!quiet)
-        AR_TRY(compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error));
-    if (self->annotations)
-        compare_annotations(verdicts, quiet ? stderr : stdout);
-    size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
-    if (!worse && self->require_all && verdicts->missing)
-        return ar_error_set(error, AR_NEGATIVE, "compare: %zu run%s of %s %s missing in %s",
-                            verdicts->missing, verdicts->missing == 1 ? "" : "s", self->old,
-                            verdicts->missing == 1 ? "is" : "are", self->new);
-    if (!worse)
-        return AR_OK;
     const struct verdict_row *row = NULL;
     for (size_t i = 0; i < verdicts->count; i++) {
         const struct verdict_row *other = &verdicts->rows[i];
@@ -93,6 +81,41 @@ static enum ar_status tell(const struct arguments *self, const struct verdicts *
         worse == 1 ? " is" : "s are", row->figure, row->workload_name, row->policy,
         change_value_text(row->figure, row->old, old),
         change_value_text(row->figure, row->new, new));
+}
+
+static enum ar_status first_missing(const struct arguments *self, const struct verdicts *verdicts,
+                                    struct ar_error *error)
+{
+    const struct verdict_row *row = verdicts->rows;
+    if (verdicts->missing)
+        return ar_error_set(error, AR_NEGATIVE, "compare: %zu run%s of %s %s missing in %s",
+                            verdicts->missing, verdicts->missing == 1 ? "" : "s", self->old,
+                            verdicts->missing == 1 ? "is" : "are", self->new);
+    if (!verdicts->lost)
+        return AR_OK;
+    while (!row->lost)
+        row++;
+    return ar_error_set(error, AR_NEGATIVE,
+                        "compare: %zu figure%s of %s %s no single value in %s, first %s of %s with "
+                        "policy %s: %s",
+                        verdicts->lost, verdicts->lost == 1 ? "" : "s", self->old,
+                        verdicts->lost == 1 ? "has" : "have", self->new, row->figure,
+                        row->workload_name, row->policy, row->note);
+}
+
+static enum ar_status tell(const struct arguments *self, const struct verdicts *verdicts,
+                           const struct waivers *waivers, struct ar_error *error)
+{
+    bool quiet;
+    AR_TRY(write_files(self, verdicts, waivers, &quiet, error));
+    if (!quiet)
+        AR_TRY(compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error));
+    if (self->annotations)
+        compare_annotations(verdicts, quiet ? stderr : stdout);
+    size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
+    if (worse)
+        return first_worse(verdicts, worse, error);
+    return self->require_all ? first_missing(self, verdicts, error) : AR_OK;
 }
 
 static enum ar_status compare(const struct arguments *self, const struct result_set *old,

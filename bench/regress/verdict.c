@@ -28,6 +28,7 @@ const char *verdict_name(enum verdict verdict)
 static enum ar_status add_row(struct work *work, const struct verdict_row *row)
 {
     struct verdicts *out = work->out;
+    out->lost += row->lost;
     return AR_APPEND(out->rows, out->count, out->room, *row, work->error, "the comparison");
 }
 
@@ -117,6 +118,7 @@ static bool contradiction_of_metric(const struct result_row *old_row,
         say_runs(row, true, &old_row->runs[0], old);
     else
         say_runs(row, false, &new_row->runs[0], new);
+    row->lost = new != NULL;
     return true;
 }
 
@@ -143,6 +145,7 @@ static bool contradiction_of_count(const struct result_set *set, bool in_old,
     other = count < other ? other : count;
     snprintf(in_old ? row->old : row->new, sizeof row->old, "%.1f and %.1f", first->value,
              other->value);
+    row->lost = !in_old;
     say_contradiction(row, in_old, "row", first->file, first->number, other->file, other->number);
     return true;
 }
@@ -232,6 +235,7 @@ static enum ar_status judge_exactly(struct work *work, const struct pair *pair, 
     result_value_text(old, row.old);
     result_value_text(new, row.new);
     if (old->kind == METRIC_NULL || new->kind == METRIC_NULL) {
+        row.lost = new->kind == METRIC_NULL;
         snprintf(row.note, sizeof row.note, "only one of the two has a value");
     } else if (info->better == METRIC_NEITHER) {
         snprintf(row.note, sizeof row.note, "neither direction is the better one");
@@ -278,6 +282,7 @@ static enum ar_status test(struct work *work, const struct pair *pair, enum metr
     double *more = values + pair->old->run_count;
     size_t old = gather(pair->old, metric, values);
     size_t new = gather(pair->new, metric, more);
+    row->lost = old && !new;
     bool possible = old != SIZE_MAX && new != SIZE_MAX &&
                     work->one_machine &&old >= RANK_TEST_LEAST &&new >= RANK_TEST_LEAST;
     if (!possible && contradiction_of_metric(pair->old, pair->new, metric, row))
@@ -387,6 +392,7 @@ static enum ar_status judge_run(struct work *work, const struct pair *pair)
             continue;
         if (!pair->old->runs[0].there[i] || !pair->new->runs[0].there[i]) {
             struct verdict_row row = row_of(pair->new, metric_info(metric)->name, VERDICT_NO_DATA);
+            row.lost = pair->old->runs[0].there[i];
             snprintf(row.note, sizeof row.note, "only one of the two has this metric");
             work->out->figures[VERDICT_NO_DATA]++;
             AR_TRY(add_row(work, &row));

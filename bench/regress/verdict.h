@@ -109,6 +109,7 @@ struct verdict_row {
     const struct waiver *waiver;
     bool missing; /* a run or count that only OLD has */
     bool added;   /* a run that only NEW has */
+    bool lost;    /* a figure of OLD of which NEW has no value, or two: not of a missing run */
 };
 
 struct verdicts {
@@ -121,6 +122,7 @@ struct verdicts {
     size_t timed;                  /* figures with a rank test */
     double sees_median, sees_most; /* the smallest change that these tests detect */
     size_t missing;                /* runs and counts that only OLD has */
+    size_t lost;                   /* figures */
 };
 
 struct verdict_rules {

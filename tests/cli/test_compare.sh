@@ -204,6 +204,29 @@ check nothing_is_said_to_be_missing not says 'missing in NEW'
 "$ALLOCRIG" run -d sim -p growth -p bfc -p best-fit -p first-fit -w order_flip -w random:events=500 --json "$tmp/eight.json" >"$out"
 run compare "$tmp/eight.json" "$tmp/other.json" --require-all
 check many_are_counted says '^7 runs of OLD are missing in NEW: .*, and 2 more\. '
+# A figure that is not there, is null, or is there with two values cannot have become worse.
+for loss in gone null twice; do
+    python3 - "$tmp/two.json" "$tmp/$loss.json" $loss <<'END'
+import copy, json, sys
+result = json.load(open(sys.argv[1]))
+run = result["runs"][-1]
+if sys.argv[3] == "twice":
+    result["runs"].append(copy.deepcopy(run))
+    run["metrics"]["peak_reserved_bytes"] += 1
+elif sys.argv[3] == "null":
+    run["metrics"]["peak_reserved_bytes"] = None
+else:
+    del run["metrics"]["peak_reserved_bytes"]
+json.dump(result, open(sys.argv[2], "w"))
+END
+    run compare "$tmp/two.json" "$tmp/$loss.json"
+    check "a_figure_that_is_${loss}_is_no_alarm" [ "$status" = 0 ]
+    run compare "$tmp/two.json" "$tmp/$loss.json" --require-all
+    check "but_is_with_require_all_$loss" [ "$status" = 1 ]
+    check "and_is_named_$loss" grep -qE "1 figure of .*two.json has no single value in .*$loss.json, first peak_reserved_bytes of order_flip with policy bfc: " "$err"
+done
+run compare "$tmp/null.json" "$tmp/two.json" --require-all
+check a_figure_that_was_not_there_is_none_of_them [ "$status" = 0 ]
 run compare "$tmp/old.json" "$tmp/waste.json" --require-all
 check worse_is_said_first grep -q 'figures are worse' "$err"
 echo '{' >"$tmp/bad.json"
