@@ -324,7 +324,8 @@ AR_API void ar_session_close(struct ar_session *session);
 AR_API struct ar_policy *ar_session_policy(struct ar_session *session);
 AR_API struct ar_device *ar_session_device(struct ar_session *session);
 
-/* ar_policy_alloc and ar_policy_free as functions of the library, with a sentence if they fail. */
+/* ar_policy_alloc and ar_policy_free as functions of the library, with a sentence if they fail.
+ * Streams are below 65536. */
 AR_API enum ar_status ar_session_alloc(struct ar_session *session,
                                        const struct ar_policy_request *request,
                                        struct ar_policy_block *out, struct ar_error *error);

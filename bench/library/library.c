@@ -6,6 +6,7 @@
 #include "bench/machine/environment.h"
 #include "sim/device.h"
 #include "sim/metrics/metrics.h"
+#include "workloads/trace/check.h"
 #include "workloads/workload.h"
 
 const char *ar_version(void)
@@ -348,6 +349,14 @@ static enum ar_status refused(const struct ar_session *self, enum ar_status stat
                         ar_status_meaning(status), *why ? ": " : "", why);
 }
 
+/* Policies and devices have an entry for each stream up to the highest. */
+static enum ar_status check_stream(uint32_t stream, struct ar_error *error)
+{
+    if (stream >= TRACE_STREAM_LIMIT)
+        return ar_invalid(error, "stream %" PRIu32 " is not below %u", stream, TRACE_STREAM_LIMIT);
+    return AR_OK;
+}
+
 enum ar_status ar_session_alloc(struct ar_session *self, const struct ar_policy_request *request,
                                 struct ar_policy_block *out, struct ar_error *error)
 {
@@ -356,6 +365,7 @@ enum ar_status ar_session_alloc(struct ar_session *self, const struct ar_policy_
         return ar_invalid(error, "a request must have from 1 to 2^60 - 1 bytes");
     if (request->alignment & (request->alignment - 1))
         return ar_invalid(error, "the alignment must be a power of two, or 0");
+    AR_TRY(check_stream(request->stream, error));
     enum ar_status status = ar_policy_alloc(self->policy, request, &block);
     if (status)
         return refused(self, status, "serve the request", error);
@@ -366,6 +376,7 @@ enum ar_status ar_session_alloc(struct ar_session *self, const struct ar_policy_
 enum ar_status ar_session_free(struct ar_session *self, const struct ar_policy_block *block,
                                uint32_t stream, struct ar_error *error)
 {
+    AR_TRY(check_stream(stream, error));
     enum ar_status status = ar_policy_free(self->policy, block, stream);
     return status ? refused(self, status, "free the block", error) : AR_OK;
 }

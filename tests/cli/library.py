@@ -97,6 +97,11 @@ other.free(twice)
 for refused, why in ((lambda: hand.free(12), "takes the block that alloc() returned"),
                      (lambda: hand.free(foreign), "freed already, or of another session"),
                      (lambda: other.free(twice), "freed already, or of another session"),
+                     (lambda: hand.alloc(5, stream=2**32), "stream is 4294967296"),
+                     (lambda: hand.free(first, stream=2**32 + 1), "stream is 4294967297"),
+                     (lambda: hand.alloc(5, stream=-1), "stream is -1"),
+                     (lambda: hand.alloc(2**64 + 5), "size is 18446744073709551621"),
+                     (lambda: allocrig.Session("torch", seed=-1), "seed is -1; write a whole number from 0 to"),
                      (lambda: allocrig.run("tor\0ch", "order_flip"), "contains a NUL character"),
                      (lambda: allocrig.advise("order_flip", policy="vmm"), "leave out policy=")):
     try:

@@ -388,6 +388,11 @@ TEST(a_session_is_a_policy_by_hand)
     assert_says(ar_session_alloc(session, &large, &block, &test_error), AR_NO_MEMORY, "growth");
     assert_int_equal(ar_session_alloc(session, &(struct ar_policy_request){0}, &block, &test_error),
                      AR_INVALID);
+    const struct ar_policy_request far = {.bytes = 5, .stream = 65536};
+    assert_says(ar_session_alloc(session, &far, &block, &test_error), AR_INVALID,
+                "stream 65536 is not below 65536");
+    assert_says(ar_session_free(session, &block, UINT32_MAX, &test_error), AR_INVALID,
+                "stream 4294967295");
     assert_ok(ar_session_free(session, &block, 0, &test_error));
     ar_session_stats(session, &stats);
     assert_int_equal(stats.totals.live_bytes, 0);

@@ -13,6 +13,7 @@ allocrig.cupy put a policy into PyTorch and CuPy. Errors of the library are allo
 import ctypes
 import json
 import math
+import operator
 import os
 
 from . import _library, _traced
@@ -193,6 +194,13 @@ def capacity(policy, workload, device="sim", **options):
     return rows
 
 
+def _whole(name, number, bits):
+    """`number`, which ctypes would cut to so many bits without a word."""
+    if not 0 <= operator.index(number) < 2**bits:
+        raise ValueError(f"{name} is {number}; write a whole number from 0 to 2**{bits} - 1")
+    return number
+
+
 class Session:
     """A policy by hand, on a device of its own: for a program that decides itself which policy serves a request."""
 
@@ -200,8 +208,8 @@ class Session:
 
     def __init__(self, policy, device="sim", seed=1):
         self._lib, self._session, self._live = _lib(), _library.HANDLE(), {}
-        self._lib.ar_session_open(self._lib.handle, _encoded(policy), _encoded(device), seed,
-                                  ctypes.byref(self._session))
+        self._lib.ar_session_open(self._lib.handle, _encoded(policy), _encoded(device),
+                                  _whole("seed", seed, 64), ctypes.byref(self._session))
 
     def _opened(self):
         if not self._session:
@@ -211,9 +219,9 @@ class Session:
     def alloc(self, size, stream=0):
         """A block, with `address` and `granted_bytes`; None if there is no memory."""
         block = _library.Block()
+        request = _library.Request(bytes=_whole("size", size, 64), stream=_whole("stream", stream, 32))
         try:
-            self._lib.ar_session_alloc(self._opened(), ctypes.byref(_library.Request(bytes=size, stream=stream)),
-                                       ctypes.byref(block))
+            self._lib.ar_session_alloc(self._opened(), ctypes.byref(request), ctypes.byref(block))
         except Error as error:
             if error.status != self.NO_MEMORY:
                 raise
@@ -228,7 +236,7 @@ class Session:
         session = self._opened()
         if self._live.get(id(block)) is not block:
             raise ValueError("the block is freed already, or of another session")
-        self._lib.ar_session_free(session, ctypes.byref(block), stream)
+        self._lib.ar_session_free(session, ctypes.byref(block), _whole("stream", stream, 32))
         del self._live[id(block)]
 
     def stats(self):
