@@ -30,11 +30,13 @@ void *ar_host_grow(struct ar_host *host, void *memory, size_t old_count, size_t 
     bool fails = ++host->calls == host->fail_at || new_count > SIZE_MAX / element_bytes;
     size_t old_bytes = old_count * element_bytes;
     size_t new_bytes = new_count * element_bytes;
-    char *grown = fails ? NULL : realloc(memory, new_bytes ? new_bytes : 1);
+    char *grown = fails     ? NULL
+                  : !memory ? calloc(1, new_bytes ? new_bytes : 1) /* large: zeroed by the system */
+                            : realloc(memory, new_bytes ? new_bytes : 1);
     host->failed += !grown;
     if (!grown)
         return NULL;
-    for (size_t i = old_bytes; i < new_bytes; i++)
+    for (size_t i = old_bytes; memory && i < new_bytes; i++)
         grown[i] = 0;
     host->now_bytes += new_bytes - old_bytes;
     if (host->now_bytes > host->peak_bytes)

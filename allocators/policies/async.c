@@ -65,8 +65,7 @@ static void read_totals(struct async *self)
 static void wait_for_streams(struct async *self)
 {
     deferred_wait_all(&self->deferred);
-    for (uint32_t stream = 0; stream < self->streams; stream++)
-        ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
+    ar_backing_wait_streams(self->backing, self->streams);
 }
 
 static enum ar_status ask(struct async *self, const struct ar_policy_request *request,

@@ -160,8 +160,7 @@ static enum ar_status supply_grow(struct supply *self, uint64_t *top, uint64_t b
 
 static void wait_for_work(struct supply *self)
 {
-    for (uint32_t stream = 0; stream < self->streams; stream++)
-        ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
+    ar_backing_wait_streams(self->backing, self->streams);
     self->streams = 0;
 }
 

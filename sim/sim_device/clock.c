@@ -489,6 +489,14 @@ bool sim_clock_fence_is_new(const struct sim_clock *self, uint32_t ordinal)
     return stream->sequence > stream->known && !stream_is_fenced(stream);
 }
 
+bool sim_clock_fence_is_nothing(const struct sim_clock *self, uint32_t ordinal)
+{
+    if (ordinal >= self->stream_count)
+        return ordinal < SIM_STREAMS_MOST;
+    const struct sim_stream *stream = &self->streams[ordinal];
+    return !stream->sequence && !stream->tail_ns && !stream->clock.root && !stream->mark_count;
+}
+
 struct ar_backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t ordinal)
 {
     struct sim_stream *stream = clock_stream(self, ordinal);

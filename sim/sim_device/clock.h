@@ -130,6 +130,8 @@ uint64_t sim_clock_stream_wait_ticket(struct sim_clock *self, uint32_t stream,
 /* Whether a driver call is needed: for a fence, if there is work that is not known to be done and
  * has no fence yet; for a ticket, if that is not known to be done. */
 bool sim_clock_fence_is_new(const struct sim_clock *self, uint32_t stream);
+/* The stream has had no work and waited for none: its fence needs no entry. */
+bool sim_clock_fence_is_nothing(const struct sim_clock *self, uint32_t stream);
 bool sim_clock_is_open(struct sim_clock *self, struct ar_backing_ticket ticket);
 
 /* The first stream from `stream` on about which a fence and its wait could tell the host something;

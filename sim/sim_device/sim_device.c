@@ -438,7 +438,13 @@ static void sim_wait_streams(struct ar_backing *backing, uint32_t count)
             open = count - 1; /* the last one may be new */
         sim_wait_known(self, open - stream, fence_ns);
         stream = open;
-        sim_wait(backing, sim_fence(backing, stream));
+        if (sim_clock_fence_is_nothing(&self->clock, stream)) {
+            sim_call(self, AR_DEVICE_CALL_event, SIM_COST_event_known, 0,
+                     sim_cost_now(self, SIM_COST_event_known, 1));
+            sim_wait(backing, (struct ar_backing_ticket){.stream = stream});
+        } else {
+            sim_wait(backing, sim_fence(backing, stream));
+        }
     }
 }
 

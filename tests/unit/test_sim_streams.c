@@ -101,6 +101,18 @@ TEST(products_are_prepared_once)
     ar_device_close(device);
 }
 
+TEST(streams_without_work_need_no_entry)
+{
+    struct sim_clock clock;
+    sim_clock_open(&clock, 1024);
+    sim_clock_kernel(&clock, 3, 10);
+    assert_true(sim_clock_fence_is_nothing(&clock, 2));
+    assert_false(sim_clock_fence_is_nothing(&clock, 3));
+    assert_true(sim_clock_fence_is_nothing(&clock, SIM_STREAMS_MOST - 1));
+    assert_false(sim_clock_fence_is_nothing(&clock, SIM_STREAMS_MOST)); /* an error */
+    sim_clock_close(&clock);
+}
+
 /* A fence and its wait for each stream, once all in one call and once one by one: the same times,
  * counts and knowledge, in any state of the streams. */
 TEST(waits_for_many_streams_are_those_for_each)

@@ -152,8 +152,7 @@ static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
     struct slab_pages *self = (struct slab_pages *)base;
     uint32_t place = place_of(self, address);
     struct page_run run = self->runs[place];
-    for (uint32_t stream = 0; stream <= *self->last_stream; stream++)
-        ar_backing_wait(self->below, ar_backing_fence(self->below, stream));
+    ar_backing_wait_streams(self->below, *self->last_stream + 1);
     enum ar_status status =
         ar_backing_unmap(self->below, address, run.count * self->below->page_bytes);
     enum ar_status released = ar_backing_release(self->below, address);
