@@ -510,7 +510,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
             status = take_value(&cursor, &page->argument, word, error);
     }
     AR_THEN(status, cli_files_check(cursor.named, cursor.count, error));
-    for (size_t i = 0; i < cursor.count && !status; i++)
+    for (size_t i = 0; i < cursor.count && !status && !page->quiet; i++)
         tell_pipe(argv[0], &cursor.named[i]);
     free(cursor.named);
     return ar_error_prefix(error, status, "%s", argv[0]);

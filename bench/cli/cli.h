@@ -145,6 +145,7 @@ struct cli_page {
     const char *text;      /* describes the command */
     const struct cli_option *options;
     struct cli_option argument; /* those that are no options; `value`: the word for one */
+    bool quiet;                 /* pipes are named by another call */
 };
 
 /* Reads the words after argv[0] into `arguments`. Options may be abbreviated if they stay

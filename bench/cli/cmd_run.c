@@ -102,7 +102,7 @@ static const struct cli_option options[] = {
     {0, "jobs", "N", "workers; default: one for each processor; 1 on a card",
      CLI_SUITE(cli_suite_key)},
     {0, "isolate", NULL, "run each in its own process, as on a card", CLI_SUITE(cli_suite_key)},
-    {0, "journal", "FILE", "finished runs; the same command continues from it",
+    {0, "journal", "FILE", "finished runs; the same command continues from it", .regular = true,
      CLI_FILE(files.journal)},
     {0, "timeout", "SECONDS", "time limit of a run in its own process; default 600",
      CLI_SUITE(cli_suite_key)},
@@ -190,7 +190,9 @@ static enum ar_status check(const struct arguments *self, struct ar_error *error
 static enum ar_status find_suite(int argc, char **argv, const char **path, struct ar_error *error)
 {
     struct arguments first = {.suite = SUITE_DEFAULTS};
-    enum ar_status status = cli_parse(&page, argc, argv, &first, error);
+    struct cli_page first_page = page;
+    first_page.quiet = true;
+    enum ar_status status = cli_parse(&first_page, argc, argv, &first, error);
     *path = first.suite_path;
     suite_close(&first.suite);
     return status;

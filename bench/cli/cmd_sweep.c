@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
      CLI_FILE(output)},
     {0, "jobs", "N", "workers; default: one for each processor", CLI_TEXT(jobs)},
     {0, "journal", "FILE", "finished runs, to continue from; default: SUITE.ini.journal",
-     CLI_FILE(files.journal)},
+     .regular = true, CLI_FILE(files.journal)},
     {0},
 };
 

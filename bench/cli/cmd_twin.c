@@ -30,7 +30,8 @@ static const struct cli_option options[] = {
     {0, "json", "FILE", "write all figures; - is standard output", CLI_FILE(json)},
     {0, "series", "FILE", "write bytes by owner after each phase as CSV", CLI_FILE(series)},
     {0, "figure", "FILE", "draw them, .svg, .png or .pdf (needs gnuplot)", CLI_FILE(figure)},
-    {0, "journal", "FILE", "finished runs; the same command continues from it", CLI_FILE(journal)},
+    {0, "journal", "FILE", "finished runs; the same command continues from it", .regular = true,
+     CLI_FILE(journal)},
     {0},
 };
 

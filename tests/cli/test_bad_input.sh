@@ -184,6 +184,7 @@ cat "$tmp/pipe" >"$tmp/written.json" &
 run run -d sim -p growth -w order_flip --json "$tmp/pipe"
 wait
 check a_pipe_that_is_written_too grep -q 'run: .*pipe is a named pipe; this waits for a program at its other end$' "$err"
+check a_pipe_is_named_once [ "$(grep -c 'named pipe' "$err")" = 1 ]
 check a_pipe_is_written grep -q '"schema"' "$tmp/written.json"
 refuses history_of_a_pipe 2 'pipe: a history is a regular file; write these lines' history "$tmp/pipe"
 
