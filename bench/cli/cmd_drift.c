@@ -6,7 +6,9 @@
 #include "bench/report/output_file.h"
 #include "bench/report/pages.h"
 #include "bench/suite/progress.h"
+#include "bench/suite/suite.h"
 #include "sim/experiment/recorded_card.h"
+#include "workloads/trace/check.h"
 
 #define POLICIES_MOST 16
 #define SEEDS_MOST    1000
@@ -29,7 +31,8 @@ static const struct cli_option options[] = {
     {0, "steps", "N", "steps of the long run; default: 100000", CLI_COUNT(steps, 1, 1e12)},
     {0, "seeds", "K", "runs of each policy, with K seeds; default: 5",
      CLI_COUNT(seeds, 1, SEEDS_MOST)},
-    {0, "seed", "N", "the first seed; default: 1", CLI_COUNT(first_seed, 0, CLI_NO_LIMIT)},
+    {0, "seed", "N", "the first seed; default: 1",
+     CLI_COUNT(first_seed, 0, (double)SUITE_SEED_MOST)},
     {0, "capacity", "BYTES", "capacity of the card; default: that of the device",
      CLI_CARD(capacity_bytes)},
     {'d', "device", "DEVICE",
@@ -158,6 +161,12 @@ static enum ar_status answer(const struct arguments *self, const struct trace_in
                              .steps = self->steps,
                              .answers = runs.answers,
                              .answer_count = self->policies.count};
+    /* Clocks end there: `run -w learned:..` refuses such a run too. */
+    if (model->step_ns * (double)self->steps >= (double)TRACE_TIME_LIMIT)
+        return ar_invalid(error,
+                          "drift: %" PRIu64 " steps of %.4g s pass the end of time, 2^62 "
+                          "nanoseconds; ask for fewer --steps",
+                          self->steps, model->step_ns / 1e9);
     AR_TRY(find_device(self, info, &base, &device, &out.capacity_bytes, error));
     AR_TRY(output_set_add(&files, self->json, &json, error));
     AR_TRY(output_set_add(&files, self->series, &series, error));
@@ -202,6 +211,11 @@ enum ar_status cmd_drift(int argc, char **argv, struct ar_error *error)
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.trace)
         return ar_invalid(error, "drift: no recording is given; write drift TRACE");
+    for (size_t i = 0; i < self.policies.count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(self.policies.at[i], self.policies.at[j]) == 0)
+                return ar_invalid(error, "drift: policy \"%s\" is given twice; name it once",
+                                  self.policies.at[i]);
     if (!self.policies.count) {
         self.policies.at[self.policies.count++] = "torch";
         self.policies.at[self.policies.count++] = "torch:expandable_segments=true";

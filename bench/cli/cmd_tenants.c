@@ -38,7 +38,7 @@ static const struct cli_option options[] = {
     {0, "replicates", "N", "mode free: number of interleavings or, on a card, trials",
      CLI_COUNT(replicates, 1, 10000)},
     {0, "draws", "N", "alias of --replicates, for one release", .alias = "replicates"},
-    {0, "seed", "N", "seed of the first replicate", CLI_COUNT(seed, 0, CLI_NO_LIMIT)},
+    {0, "seed", "N", "seed of the first replicate", CLI_COUNT(seed, 0, (double)SUITE_SEED_MOST)},
     {0, "no-alone", NULL, "do not also run each process alone (no slowdown)", CLI_FLAG(no_alone)},
     {0, "csv", "FILE", "write a row for each replicate and process; - is standard output",
      CLI_FILE(csv)},

@@ -109,6 +109,13 @@ refuses small_capacity 2 '--capacity 1 is 1 byte; did you mean 1GiB' drift $tape
 refuses small_device 2 'capacity=1 is less than one page of [0-9]+ bytes; did you mean capacity=1GiB' drift $tape -d sim:capacity=1
 refuses two_outputs 2 'two outputs would mix in standard output' drift $tape --steps 10 --json - --series -
 refuses unknown_key 2 'step.*did you mean "steps"' run -p torch -w learned:trace=$tape,step=5 -d sim
+refuses a_policy_twice 2 'policy "direct" is given twice; name it once' drift $tape -p direct -p direct --steps 10
+refuses a_seed_that_would_wrap 2 '18446744073709551615' drift $tape -p direct --steps 10 --seed 18446744073709551615
+{
+    echo '# allocrig-trace 1'
+    for id in {0..9}; do printf 'a,%d,4096\nk,0,1000000000000000\nf,%d\nm,step\n' "$id" "$id"; done
+} >"$tmp/long.trace"
+refuses the_end_of_time 2 '10000 steps of 1e\+06 s pass the end of time' drift "$tmp/long.trace" -p direct --steps 10000
 refuses nowhere_to_write 2 'cannot be written' drift $tape --series "$tmp/no/s.csv"
 refuses no_file 2 'no.bin' drift no.bin
 refuses two_capacities 2 'the capacity is given twice' drift $tape -d sim:capacity=2GiB --capacity 1GiB --steps 10

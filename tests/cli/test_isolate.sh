@@ -107,6 +107,8 @@ refuses a_create_without_a_sentence 4 'create returned HOST_MEMORY without a sen
 # Other commands end, with a sentence. (A sanitizer reports a crash itself.)
 refuses a_lie_in_capacity 4 'event [0-9]+: policy misbehaving: the request failed: call 4: .*overlaps' \
     capacity -d sim -p "$bad:lie=overlap" -w order_flip
+refuses a_lie_in_drift 4 'allocrig: lora_recompute[^:]*: event [0-9]+: policy misbehaving: the request failed: .*overlaps' \
+    drift workloads/data/lora_recompute.default.csv.gz -p "$bad:lie=overlap" --steps 10
 if [ "${TEST_VARIANT:-release}" = release ]; then
     refuses a_crash_in_capacity 4 'the policy ".*/bad.so" crashed: signal 11' capacity -d sim -p "$bad:harm=1" -w order_flip
     refuses an_abort_in_explain 4 'the policy ".*/bad.so" crashed: signal 6' explain "$tape" -p "$bad:harm=5,hook=free"

@@ -472,6 +472,8 @@ static enum ar_status make_source(const struct learned_model *model, uint64_t st
         return ar_no_memory(error, "%s", LEARNED_NAME);
     }
     struct trace_info *info = &self->source.info;
+    if (lean) /* a generator has the name of its spec */
+        memcpy(info->name, recording->info.name, sizeof info->name);
     info->complete = true;
     info->streams = recording->info.streams;
     info->capacity_bytes = recording->info.capacity_bytes;
