@@ -732,10 +732,10 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
         return ar_invalid(
             error, "the requests of %s depend on the policy; write it to a file first with gen",
             config->source->info.name);
+    if (!config->source->info.allocs && strcmp(config->source->info.format, "generator") != 0)
+        return ar_invalid(error, "%s requests nothing of a GPU, so there is nothing to advise on",
+                          config->source->info.name);
     enum ar_status status = prepare(&self, error);
-    if (!status && !result->peak.bytes && !result->has_failed_request)
-        status = ar_invalid(error, "%s requests nothing of a GPU, so there is nothing to advise on",
-                            config->source->info.name);
     AR_THEN(status, set_up(&self, error));
     AR_THEN(status, make_rows(&self, error));
     AR_THEN(status, run_rounds(&self, error));
