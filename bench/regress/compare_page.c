@@ -443,10 +443,11 @@ void compare_annotations(const struct verdicts *verdicts, FILE *stream)
 
 /* ---- annotation ---- */
 
-static void escaped(FILE *stream, const char *text)
+/* Of a comma and a colon, which end a property, GitHub decodes the escapes only there. */
+static void escaped(FILE *stream, const char *text, const char *letters)
 {
     for (; *text; text++)
-        if (strchr("%\r\n,:", *text))
+        if (strchr(letters, *text))
             fprintf(stream, "%%%02X", (unsigned)(unsigned char)*text);
         else
             fputc(*text, stream);
@@ -455,8 +456,8 @@ static void escaped(FILE *stream, const char *text)
 void annotation_worse(FILE *stream, const char *level, const char *figure, const char *text)
 {
     fprintf(stream, "::%s title=", level);
-    escaped(stream, figure);
+    escaped(stream, figure, "%\r\n,:");
     fputs(" is worse::", stream);
-    escaped(stream, text);
+    escaped(stream, text, "%\r\n");
     fputc('\n', stream);
 }

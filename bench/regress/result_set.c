@@ -10,8 +10,10 @@
 #include <jansson.h>
 
 #include "allocators/base/array.h"
+#include "allocators/spec.h"
 #include "bench/report/data_writer.h"
 #include "bench/report/result_writers.h"
+#include "bench/report/sentence.h"
 #include "workloads/io/fields.h"
 
 #define INSTRUCTIONS_SCHEMA "allocrig.instructions/1"
@@ -19,7 +21,7 @@
 bool result_row_same(const struct result_row *a, const struct result_row *b)
 {
     return strcmp(a->policy, b->policy) == 0 && strcmp(a->workload, b->workload) == 0 &&
-           strcmp(a->device, b->device) == 0 && strcmp(a->frees, b->frees) == 0 &&
+           strcmp(a->resolved_device, b->resolved_device) == 0 && strcmp(a->frees, b->frees) == 0 &&
            strcmp(a->host, b->host) == 0 && a->seed == b->seed;
 }
 
@@ -97,6 +99,41 @@ static struct result_row *row_of(struct result_set *self, const struct result_ro
     return &self->rows[self->row_count++];
 }
 
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct ar_spec_pair *)a)->key, ((const struct ar_spec_pair *)b)->key);
+}
+
+/* The device that a spec of a simulated one stands for, with its profile and its capacity in bytes:
+ * "sim" and "sim:profile=h100" are the same. The text becomes a key of the tree. */
+static enum ar_status resolve_device(json_t *device, struct result_row *row, struct ar_error *error)
+{
+    char text[512];
+    struct ar_error ignored;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+    const char *profile = json_string_value(json_object_get(device, "profile"));
+    const json_int_t bytes = json_integer_value(json_object_get(device, "capacity_bytes"));
+    row->resolved_device = row->device;
+    if (row->on_card || !profile || ar_spec_parse(row->device, &spec, &ignored))
+        return AR_OK;
+    const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
+    AR_FREED struct ar_spec_pair *pairs = malloc((link->pair_count + 1) * sizeof *pairs);
+    AR_TRY_MEMORY(pairs, error, "the results");
+    memcpy(pairs, link->pairs, link->pair_count * sizeof *pairs);
+    qsort(pairs, link->pair_count, sizeof *pairs, by_key);
+    snprintf(text, sizeof text, "sim:profile=%s", profile);
+    for (size_t i = 0; i < link->pair_count; i++)
+        if (strcmp(pairs[i].key, "capacity") == 0 && bytes)
+            text_add(text, sizeof text, ",capacity=%" JSON_INTEGER_FORMAT, bytes);
+        else if (strcmp(pairs[i].key, "profile") != 0)
+            text_add(text, sizeof text, ",%s=%s", pairs[i].key, pairs[i].value);
+    json_t *value = json_string(text);
+    AR_TRY_MEMORY(value && json_object_set_new(device, "resolved", value) == 0, error,
+                  "the results");
+    row->resolved_device = json_string_value(value);
+    return AR_OK;
+}
+
 static enum ar_status take_run(struct result_set *self, const json_t *object, size_t number,
                                struct ar_error *error)
 {
@@ -104,7 +141,7 @@ static enum ar_status take_run(struct result_set *self, const json_t *object, si
     struct result_run run = {.file = self->files[self->file_count - 1].path, .number = number};
     const char *kind = NULL;
     const json_t *workload = json_object_get(object, "workload");
-    const json_t *device = json_object_get(object, "device");
+    json_t *device = json_object_get(object, "device");
     AR_TRY(text_of(json_object_get(object, "policy"), "spec", &like.policy, error));
     AR_TRY(text_of(workload, "spec", &like.workload, error));
     AR_TRY(text_of(workload, "name", &like.workload_name, error));
@@ -117,6 +154,7 @@ static enum ar_status take_run(struct result_set *self, const json_t *object, si
     AR_TRY(take_outcome(json_object_get(object, "outcome"), &run, error));
     AR_TRY(take_metrics(json_object_get(object, "metrics"), &run, error));
     like.on_card = strcmp(kind, "sim") != 0;
+    AR_TRY(resolve_device(device, &like, error));
     struct result_row *row = row_of(self, &like);
     AR_TRY_MEMORY(row, error, "the results");
     if (strcmp(row->sha256, like.sha256) != 0)

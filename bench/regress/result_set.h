@@ -22,7 +22,8 @@ struct result_run {
 
 struct result_row {
     const char *policy, *workload, *workload_name, *device, *frees, *host;
-    const char *sha256; /* of the workload */
+    const char *resolved_device; /* the same for each spec of it */
+    const char *sha256;          /* of the workload */
     bool on_card;
     uint64_t seed;
     struct result_run *runs;

@@ -524,7 +524,7 @@ static void parts_of(const struct result_row *row, const char *parts[PARTS], cha
     snprintf(seed, 24, "%" PRIu64, row->seed);
     parts[0] = row->workload;
     parts[1] = row->policy;
-    parts[2] = row->device;
+    parts[2] = row->resolved_device;
     parts[3] = row->frees;
     parts[4] = row->host;
     parts[5] = seed;
