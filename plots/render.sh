@@ -31,6 +31,11 @@ for panel in "${names[@]}"; do
         echo "figures: PANELS=$panel is no panel: internal, external, unusable, overhead" >&2; exit 2 ;;
     esac
 done
+for form in "${forms[@]}"; do
+    case $form in svg | png | pdf | svg-column | png-column) ;; *)
+        echo "figures: $form is no form: svg, png, pdf, svg-column, png-column" >&2; exit 2 ;;
+    esac
+done
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -127,13 +132,14 @@ source_of() {
         /^\*\*.*: .*frees .*\*\*$/ && !/: compared with / && !seen[substr($0, 1, match($0, /: [0-9to ]*(events, )?frees /))]++ { gsub(/\*\*/, ""); print $0 "." }' "$summary"
 }
 
-failed=0
+failed=0 selected=0
 captions=()
 # draw SCRIPT CSV NAME [COLUMN]: one figure in all forms; none if the column is empty
 draw() {
     local script=$1 csv=$2 name=$3 column=${4:-1} form file
     # shellcheck disable=SC2053 # a pattern
     [[ $name == ${FIGURES:-*} ]] || return
+    selected=1
     [ -e "$csv" ] || { echo "figures: no $(basename "$csv"), so no figure $name"; return; }
     [ "$(wc -l <"$csv")" -gt 1 ] || {
         printf 'figures: %s has no rows, so no figure %s:\n  %s\n' "$(basename "$csv")" "$name" "$(why "$name")"
@@ -174,6 +180,7 @@ for csv in "$work"/frontier-*.csv; do
     [ ! -e "$csv" ] || draw frontier "$csv" "$(basename "$csv" .csv)"
 done
 [ ! -e "$work/history.csv" ] || draw history "$work/history.csv" history 9
+[ $selected = 1 ] || { echo "figures: FIGURES=$FIGURES is no figure of $given (memory-WORKLOAD, slowdown, fragmentation, latency, pareto, ..)" >&2; failed=2; }
 has_figure() { compgen -G "$out/$1.*" >/dev/null || compgen -G "$out/$1-column.*" >/dev/null; }
 # The captions of OUT's figures that are not drawn anew stay, each in its place.
 merge_captions() {

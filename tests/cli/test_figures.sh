@@ -129,6 +129,14 @@ output=$(plots/render.sh "$TEST_TMP/nowhere" "$out" 2>&1)
 status=$?
 check a_missing_folder_is_an_error [ $status = 2 ]
 check and_what_writes_it grep -q 'nowhere is not there: `allocrig run .. --output FOLDER` writes FOLDER/data' <<<"$output"
+output=$(FIGURES=slowdwon plots/render.sh "$data" "$out" 2>&1)
+status=$?
+check a_figure_that_is_none_is_an_error [ $status = 2 ]
+check and_is_named grep -q '^figures: FIGURES=slowdwon is no figure of ' <<<"$output"
+output=$(plots/render.sh "$data" "$out" jpeg 2>&1)
+status=$?
+check a_form_that_is_none_is_an_error [ $status = 2 ]
+check and_forms_are_named grep -q '^figures: jpeg is no form: svg, png' <<<"$output"
 render=$PWD/plots/render.sh
 (cd "$TEST_TMP" && FIGURES=latency "$render" "$(basename "$data")" from_there svg >/dev/null 2>&1)
 check paths_are_of_the_working_folder [ -s "$TEST_TMP/from_there/latency.svg" ]
