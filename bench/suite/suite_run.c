@@ -25,6 +25,7 @@ struct suite_work {
     struct result_folder folder;
     struct journal journal;
     bool has_journal;
+    bool made_output; /* for a file in it, before it has contents */
 };
 
 static bool holds_events(const struct suite_files *files)
@@ -79,8 +80,24 @@ static void forget_cut_off_rows(struct suite_work *self)
     run_files_headers(self->streams);
 }
 
+/* Makes the folder of results if it is not there and another file is to be in it. */
+static enum ar_status make_output(struct suite_work *self, struct ar_error *error)
+{
+    const char *output = self->suite->output;
+    size_t length = output ? strlen(output) : 0;
+    while (length && output[length - 1] == '/')
+        length--;
+    for (unsigned i = 0; i < SUITE_FILE_COUNT && length && !self->made_output; i++) {
+        const char *path = self->files->path[i];
+        self->made_output = path && strncmp(path, output, length) == 0 && path[length] == '/' &&
+                            access(output, F_OK) != 0;
+    }
+    return self->made_output ? output_folder(output, error) : AR_OK;
+}
+
 static enum ar_status open_files(struct suite_work *self, struct ar_error *error)
 {
+    AR_TRY(make_output(self, error));
     for (unsigned i = 0; i < SUITE_FILE_COUNT; i++)
         AR_TRY(output_set_add(&self->outputs, self->files->path[i], &self->streams[i], error));
     if (self->suite->output)
@@ -444,6 +461,8 @@ static enum ar_status judge(const struct suite_work *self, bool quiet, struct ar
 static void close_work(struct suite_work *self)
 {
     output_set_abandon(&self->outputs);
+    if (self->made_output)
+        (void)rmdir(self->suite->output); /* if it is empty */
     results_close(&self->results);
     for (size_t i = 0; self->series && i < self->plan.run_count; i++)
         free(self->series[i]);

@@ -162,6 +162,10 @@ for file in "--json own/results.json" "--csv own/../own/summary.md" "--latex fig
 done
 run run -d sim "$tmp/good.ini" --output "$tmp/own" --json "$tmp/own/mine.json" --csv "$tmp/own/data/mine.csv"
 check other_files_in_the_folder [ "$status" = 0 -a -s "$tmp/own/mine.json" -a -s "$tmp/own/data/mine.csv" -a -s "$tmp/own/results.csv" ]
+run run -d sim "$tmp/good.ini" --output "$tmp/made" --latex "$tmp/made/t.tex"
+check a_file_in_a_folder_that_is_made [ "$status" = 0 -a -s "$tmp/made/t.tex" -a -s "$tmp/made/results.csv" ]
+run run -d sim "$tmp/good.ini" --output "$tmp/unmade" --json "$tmp/unmade/results.json"
+check a_refused_folder_is_not_made [ "$status" = 2 -a ! -e "$tmp/unmade" ]
 # a link to nothing shows before the run, not after it
 ln -s nowhere "$tmp/link"
 refuses output_is_a_link_to_nothing 2 'link: the folder cannot be made' run -d sim -p bfc -w order_flip --output "$tmp/link"
