@@ -7,9 +7,11 @@
 #include "bench/report/data_writer.h"
 #include "bench/report/output_file.h"
 #include "bench/report/pages.h"
+#include "bench/report/sentence.h"
 #include "sim/sim_device/profile.h"
 #include "workloads/io/fields.h"
 
+#define WIDE       64    /* cards: room for what fails on one */
 #define SEEDS_MOST 10000 /* each is a run of the program */
 #define PATH_ROOM  (TRACED_PATH_ROOM + 32)
 
@@ -18,7 +20,7 @@ struct fits_tried {
     uint64_t capacity_bytes;
     struct {
         bool passes;
-        uint64_t bytes; /* reserved; if it fails, live at the peak */
+        uint64_t bytes; /* reserved; if it fails, on a card with room for it */
     } under[FITS_SETTINGS];
 };
 
@@ -40,6 +42,8 @@ struct arguments {
     struct fits_tried tried;
     struct fits_spread spread;
     uint64_t runs_most; /* of the search; 0: not known yet */
+    uint64_t last;      /* the value that was tried last; 0: none */
+    size_t searched;    /* the setting whose largest value is searched */
     struct output_set files;
     struct json_writer writer;
     bool begun, fits; /* a page was printed; all fit */
@@ -192,10 +196,14 @@ static enum ar_status try_part(void *argument, struct workload_part *part, struc
     self->vary.settings = strncmp(specs[0], "torch", 5) == 0 ? 2 : 1;
     AR_TRY(open_part(self, part->source, &opened, error));
     for (size_t i = 0; i < self->vary.settings; i++) {
-        struct trial trial;
+        struct trial trial, wide;
         AR_TRY(advise_predict(&opened.config, specs[i], 0, &trial, error));
+        wide = trial;
+        if (!trial.passed)
+            AR_TRY(advise_predict(&opened.config, specs[i], WIDE * trial.capacity_bytes, &wide,
+                                  error));
         uint64_t bytes =
-            trial.passed ? trial.peak_reserved_bytes : part->source->info.peak_live_bytes;
+            wide.passed ? wide.peak_reserved_bytes : part->source->info.peak_live_bytes;
         self->tried.capacity_bytes = trial.capacity_bytes;
         self->tried.under[i].passes &= trial.begun && trial.passed;
         AR_RAISE(self->tried.under[i].bytes, bytes);
@@ -295,13 +303,15 @@ static char *replace_value(const char *word, const char *name, const char *value
     return out;
 }
 
-/* ", trace 4 of at most 9" during a search; nothing later, or if that is not known yet. */
+/* ", after 16 fitted, trace 4 of at most 9" during a search; nothing later, or if that is not known
+ * yet. */
 static const char *progress_text(const struct arguments *self, char *out, size_t room)
 {
     out[0] = '\0';
     if (self->vary.runs < self->runs_most)
-        snprintf(out, room, ", trace %" PRIu64 " of at most %" PRIu64, self->vary.runs + 1,
-                 self->runs_most);
+        snprintf(out, room, ", after %" PRIu64 " %s, trace %" PRIu64 " of at most %" PRIu64,
+                 self->last, self->tried.under[self->searched].passes ? "fitted" : "did not fit",
+                 self->vary.runs + 1, self->runs_most);
     return out;
 }
 
@@ -309,7 +319,7 @@ static const char *progress_text(const struct arguments *self, char *out, size_t
 static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_t seed,
                                  const char *path, struct program_end *end, struct ar_error *error)
 {
-    char value_text[24], seed_text[24], progress[64];
+    char value_text[24], seed_text[24], progress[128];
     struct traced_program program = self->program;
     size_t count = 0;
     snprintf(value_text, sizeof value_text, "%" PRIu64, value);
@@ -345,12 +355,16 @@ static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_
 static enum ar_status try_value(struct arguments *self, uint64_t value,
                                 struct fits_bracket brackets[FITS_SETTINGS], struct ar_error *error)
 {
-    char path[PATH_ROOM];
+    char path[PATH_ROOM], more[96] = "the search ends";
     struct program_end end;
     snprintf(path, sizeof path, "%s/%" PRIu64 ".txt", self->folder, value);
     enum ar_status status = trace_once(self, value, self->first_seed, path, &end, error);
+    if (brackets[0].fits)
+        text_add(more, sizeof more, "; %" PRIu64 " fits", brackets[0].fits);
+    if (brackets[0].fails <= self->vary.high)
+        text_add(more, sizeof more, "; %" PRIu64 " does not", brackets[0].fails);
     if (!status && end.code)
-        status = command_failed(self, &end, "the search ends", error);
+        status = command_failed(self, &end, more, error);
     self->tried = (struct fits_tried){.under = {{true, 0}, {true, 0}}};
     AR_THEN(status, each_part(self, path, try_part, error));
     for (size_t i = 0; i < self->vary.settings && !status; i++) {
@@ -364,19 +378,25 @@ static enum ar_status try_value(struct arguments *self, uint64_t value,
         }
     }
     self->vary.runs++;
+    self->last = value;
     return ar_error_prefix(error, status, "%s=%" PRIu64, self->vary.name, value);
 }
 
-/* Between both ends of a bracket: where a line through their bytes meets the capacity. */
-static uint64_t between(const struct fits_bracket *self, uint64_t capacity_bytes)
+/* Between both ends of a bracket: where a line through their bytes meets the capacity. If earlier
+ * tries by lines left most of it, the end that is near is verified: a little beyond, then more. */
+static uint64_t between(const struct fits_bracket *self, uint64_t capacity_bytes, int misses,
+                        bool fitted)
 {
+    uint64_t reach = misses ? UINT64_C(1) << 3 * (misses - 1) : 0;
     double apart = (double)(self->fails - self->fits), least = (double)self->fits_bytes;
     double part = ((double)capacity_bytes - least) / ((double)self->fails_bytes - least);
     uint64_t step = part > 0 ? (uint64_t)(part < 1 ? part * apart : apart - 1) : 0;
+    step = fitted ? step + reach : step > reach ? step - reach : 1;
+    step = step < self->fails - self->fits ? step : self->fails - self->fits - 1;
     return self->fits + (step ? step : 1);
 }
 
-#define LINES_MOST 2 /* tries by lines that may leave more than half; later ones are halves */
+#define LINES_MOST 4 /* tries by lines that may leave more than half; later ones are halves */
 
 /* The tries that a bracket takes at most if each leaves half of it, rounded up. */
 static uint64_t halves(const struct fits_bracket *self)
@@ -389,19 +409,21 @@ static uint64_t halves(const struct fits_bracket *self)
 
 /* Closes in on the largest value under setting `at`. */
 static enum ar_status close_in(struct arguments *self, size_t at,
-                               struct fits_bracket brackets[FITS_SETTINGS], int *lines,
-                               struct ar_error *error)
+                               struct fits_bracket brackets[FITS_SETTINGS], struct ar_error *error)
 {
     struct fits_bracket *bracket = &brackets[at];
+    int lines = LINES_MOST;
+    self->searched = at;
     for (uint64_t before; (before = halves(bracket));) {
-        self->runs_most = self->vary.runs + (uint64_t)*lines;
-        for (size_t i = at; i < self->vary.settings; i++)
-            self->runs_most += halves(&brackets[i]);
+        self->runs_most = self->vary.runs + (uint64_t)lines + before;
+        for (size_t i = at + 1; i < self->vary.settings; i++)
+            self->runs_most += halves(&brackets[i]) ? LINES_MOST + halves(&brackets[i]) : 0;
         AR_TRY(try_value(self,
-                         *lines ? between(bracket, self->tried.capacity_bytes)
-                                : bracket->fits + (bracket->fails - bracket->fits) / 2,
+                         lines ? between(bracket, self->tried.capacity_bytes, LINES_MOST - lines,
+                                         self->tried.under[at].passes)
+                               : bracket->fits + (bracket->fails - bracket->fits) / 2,
                          brackets, error));
-        *lines -= *lines && halves(bracket) >= before;
+        lines -= lines && halves(bracket) >= before;
     }
     self->vary.fits[at] = bracket->fits;
     return AR_OK;
@@ -420,9 +442,8 @@ static enum ar_status search(struct arguments *self, struct ar_error *error)
         vary->has_no_effect = low.under[0].bytes == self->tried.under[0].bytes &&
                               low.under[1].bytes == self->tried.under[1].bytes;
     }
-    int lines = LINES_MOST;
     for (size_t i = 0; i < vary->settings; i++)
-        AR_THEN(status, close_in(self, i, brackets, &lines, error));
+        AR_THEN(status, close_in(self, i, brackets, error));
     for (size_t i = vary->settings; i-- > 0;)
         vary->value = vary->fits[i] ? vary->fits[i] : vary->value;
     if (!vary->value)

@@ -197,6 +197,12 @@ static void print_vary(FILE *stream, const struct fits_vary *vary)
     if (!vary->name[0])
         return;
     fputc('\n', stream);
+    if (vary->has_no_effect)
+        say(stream,
+            "%" PRIu64 " and %" PRIu64
+            " take the same memory: does the program read %s from its environment? "
+            "For an argument, write {%s} in the command.",
+            vary->low, vary->high, vary->name, vary->name);
     for (size_t i = 0; i < vary->settings; i++) {
         char value[24] = "none";
         if (vary->fits[i])
@@ -208,12 +214,6 @@ static void print_vary(FILE *stream, const struct fits_vary *vary)
         "Tried: %" PRIu64 " values of %" PRIu64 " to %" PRIu64
         ". A value is taken to fit if a larger one fits.",
         vary->runs, vary->low, vary->high);
-    if (vary->has_no_effect)
-        say(stream,
-            "%" PRIu64 " and %" PRIu64
-            " take the same memory: does the program read %s from its environment? "
-            "For an argument, write {%s} in the command.",
-            vary->low, vary->high, vary->name, vary->name);
 }
 
 void page_tag_cell(struct table *table, const char *tag)
