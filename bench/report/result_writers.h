@@ -89,6 +89,11 @@ const char *figure_file_name(const char *name, char *text, size_t text_bytes);
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
+#define RESULTS_TITLE_ROOM 512
+/* "frees ordered, host none, sim h100 addresses=random": what the line above a table says of a run
+ * beside its capacity. Returns `text`. */
+const char *results_conditions(const struct run_record *record, char text[RESULTS_TITLE_ROOM]);
+
 typedef enum ar_status result_table(const struct results *results, FILE *stream,
                                     enum table_form form, struct ar_error *error);
 

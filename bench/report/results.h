@@ -110,10 +110,11 @@ struct result_group {
 struct slowdown_point {
     const char *workload; /* names for people, borrowed */
     const char *policy_spec;
-    double capacity_ratio;        /* capacity / peak live */
-    uint64_t capacity_bytes;      /* of the first replicate */
-    bool passed;                  /* in all replicates */
-    struct metric_value slowdown; /* the median of the replicates */
+    const struct run_record *record; /* a run of the workload: frees, host, device; borrowed */
+    double capacity_ratio;           /* capacity / peak live */
+    uint64_t capacity_bytes;         /* of the first replicate */
+    bool passed;                     /* in all replicates */
+    struct metric_value slowdown;    /* the median of the replicates */
     struct metric_value flushes, remapped_bytes;
     struct statistic over_replicates; /* of the slowdown; count 0: one replicate, or not passed */
     size_t replicates, passed_replicates;

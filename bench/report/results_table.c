@@ -20,10 +20,11 @@
 #include "sim/sim_device/profile.h"
 
 #define POLICY_WIDTH 22u
+#define EXTERNAL     "ext.frag: mean of 1 - largest servable / free bytes"
 
 /* The figures of a run in the order of their columns. Text and LaTeX leave out those that others
  * show nearly as well: granted is between live and reserved, and driver time is part of the
- * slowdown. All runs of a group have nearly the same live bytes, so a paper states them once. */
+ * slowdown. */
 static const struct {
     const char *title, *unit; /* NULL: the unit of the byte columns */
     enum metric metric;
@@ -31,9 +32,9 @@ static const struct {
     double divisor; /* 0: bytes */
     enum table_room room, spread_room;
 } figures[] = {
-    {"live", NULL, METRIC_peak_live_bytes, 1, 0, TABLE_ROOM_TEXT, TABLE_ROOM_WIDE},
+    {"live", NULL, METRIC_peak_live_bytes, 1, 0, TABLE_ROOM_ALL, TABLE_ROOM_WIDE},
     {"granted", NULL, METRIC_peak_granted_bytes, 1, 0, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
-    {"reserved", NULL, METRIC_peak_reserved_bytes, 1, 0, TABLE_ROOM_TEXT, TABLE_ROOM_WIDE},
+    {"reserved", NULL, METRIC_peak_reserved_bytes, 1, 0, TABLE_ROOM_ALL, TABLE_ROOM_WIDE},
     {"physical", NULL, METRIC_peak_physical_bytes, 1, 0, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
     {"pinned", NULL, METRIC_peak_pinned_reserved_bytes, 1, 0, TABLE_ROOM_ALL, TABLE_ROOM_WIDE},
     {"overhead", "ratio", METRIC_overhead, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
@@ -121,7 +122,13 @@ static void open_figure_table(struct figure_table *self, const struct results *r
             self->columns[count++] = (struct table_column){
                 figures[i].title, figures[i].unit ? figures[i].unit : unit, false, 0};
     self->table = table_create(self->columns, count);
-    table_label(self->table, spread ? "replicates" : "memory");
+    table_label(self->table, spread ? "replicates" : "memory",
+                spread ? "Median over the replicates, its interval at 95 % or more (low, high), "
+                         "range; " EXTERNAL "."
+                : results->replicated
+                    ? "Medians over the replicates, or in how many a policy finished; " EXTERNAL
+                      "; DNF: did not finish."
+                    : "Peaks of bytes; " EXTERNAL "; DNF: did not finish.");
 }
 
 /* A unit for all byte columns, such that the smallest run still shows digits. */
@@ -145,7 +152,7 @@ static struct byte_unit choose_unit(const struct results *results)
     return (struct byte_unit){"B", 1};
 }
 
-#define TITLE_ROOM 512
+#define TITLE_ROOM RESULTS_TITLE_ROOM
 
 /* The name of a group with the number of its replicates. */
 static const char *group_title(const struct result_group *group, char text[TITLE_ROOM])
@@ -160,13 +167,13 @@ static const char *group_title(const struct result_group *group, char text[TITLE
     return text;
 }
 
-/* "sim h100 addresses=random": the device with what its spec says beside its profile and its
- * capacity. */
-static const char *device_title(const struct run_record *record, char text[TITLE_ROOM])
+/* The device with what its spec says beside its profile and its capacity. */
+const char *results_conditions(const struct run_record *record, char text[TITLE_ROOM])
 {
     struct ar_error ignored;
     struct ar_spec spec;
-    snprintf(text, TITLE_ROOM, "%s %s", record->device.kind, record->device.profile);
+    snprintf(text, TITLE_ROOM, "frees %s, host %s, %s %s", replay_frees_name(record->frees),
+             replay_host_name(record->host), record->device.kind, record->device.profile);
     if (ar_spec_parse(record->device_spec, &spec, &ignored))
         return text;
     const struct ar_spec_link *device = &spec.links[spec.link_count - 1];
@@ -194,7 +201,7 @@ static void heading(struct table *table, const struct result_group *group, enum 
                     bool host)
 {
     const struct run_record *first = group->runs;
-    char capacity[32] = "no limit", events[48] = "", title[TITLE_ROOM], device[TITLE_ROOM];
+    char capacity[32] = "no limit", events[48] = "", title[TITLE_ROOM], conditions[TITLE_ROOM];
     double least = 0, most = 0;
     bool seen = false;
     for (size_t i = 0; i < group->run_count; i++) {
@@ -211,9 +218,8 @@ static void heading(struct table *table, const struct result_group *group, enum 
         snprintf(events, sizeof events, "%.0f to %.0f events, ", least, most);
     if (first->device.capacity_bytes != UINT64_MAX)
         ar_size_print(first->device.capacity_bytes, capacity, sizeof capacity);
-    table_heading(table, "%s: %sfrees %s, host %s, %s, %s%s%s%s", group_title(group, title), events,
-                  replay_frees_name(first->frees), replay_host_name(first->host),
-                  device_title(first, device), capacity,
+    table_heading(table, "%s: %s%s, %s%s%s%s", group_title(group, title), events,
+                  results_conditions(first, conditions), capacity,
                   first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of,
                   times_text(first, form, host));
 }
@@ -467,7 +473,11 @@ enum ar_status latency_table_print(const struct results *results, FILE *stream,
     for (size_t i = 0; i < TIMED; i++)
         columns[1 + i] = timed[i].column;
     struct table *table = table_create(columns, 1 + TIMED);
-    table_label(table, "latency");
+    table_label(table, "latency",
+                results->repeated || results->replicated
+                    ? "Host time of each call, clock cost subtracted, and throughput: medians, and "
+                      "the ends of their intervals (of fewer than 6 values: least and most)."
+                    : "Host time of each call, clock cost subtracted, and throughput.");
     for (size_t i = 0; i < results->group_count && table; i++) {
         const struct result_group *group = &results->groups[i];
         heading(table, group, form, true);
@@ -617,7 +627,9 @@ enum ar_status pairs_table_print(const struct results *results, FILE *stream, en
 {
     struct table *table = table_of(
         "policy<22; <; median|ratio; low|ratio; high|ratio; less|seeds; equal|seeds; more|seeds");
-    table_label(table, "pairs");
+    table_label(table, "pairs",
+                "Ratios of each replicate to the first policy's with the same seed: their median "
+                "with its interval, and how many are below, at and above 1.");
     for (size_t i = 0; i < results->group_count && table; i++) {
         const struct result_group *group = &results->groups[i];
         const struct run_record *first = group->runs;
@@ -683,7 +695,7 @@ static void add_repeated_group(struct table *table, struct placed_rows *rows, en
                                const struct result_group *group, double *values)
 {
     const struct run_record *first = group->runs;
-    char device[TITLE_ROOM];
+    char conditions[TITLE_ROOM];
     rows->count = 0;
     for (size_t i = 0; i < group->policy_count; i++) {
         struct placed_row row = {.policy = &group->policies[i]};
@@ -695,10 +707,9 @@ static void add_repeated_group(struct table *table, struct placed_rows *rows, en
     for (size_t i = 0; i < rows->count; i++)
         rows->by[i] = rows->items[i].by;
     statistic_places(rows->by, rows->count, rows->places);
-    table_heading(table, "%s: slowdown of %s, frees %s, host %s, %s%s", group->name,
+    table_heading(table, "%s: slowdown of %s, %s%s", group->name,
                   group->slowdown == METRIC_steady_slowdown ? "steady steps" : "the whole run",
-                  replay_frees_name(first->frees), replay_host_name(first->host),
-                  device_title(first, device), times_text(first, form, false));
+                  results_conditions(first, conditions), times_text(first, form, false));
     for (size_t i = 0; i < rows->count; i++)
         repeated_row(table, &rows->items[i], &rows->places[i], form, values);
 }
@@ -761,7 +772,7 @@ enum ar_status repetitions_table_print(const struct results *results, FILE *stre
                 (struct table_column){medians[i].title, medians[i].unit, false, 0};
     AR_CLOSED(placed_rows_close) struct placed_rows rows = {0};
     AR_CLOSED(table_close_at) struct table *table = table_create(columns, column_count);
-    table_label(table, "repetitions");
+    table_label(table, "repetitions", NULL);
     bool ready = placed_rows_open(&rows, results);
     for (size_t i = 0; i < results->group_count && ready && table; i++)
         add_repeated_group(table, &rows, form, &results->groups[i], results->values);

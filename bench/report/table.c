@@ -18,6 +18,7 @@
 #define STRIP_WIDE 12 /* a last column of text is not broken into lines narrower than this */
 
 #define LATEX_CELL_MOST 14 /* letters of a cell that has others after it */
+#define LATEX_NARROW    6  /* columns; with more the type is smaller */
 
 enum table_row_kind { TABLE_ROW_CELLS, TABLE_ROW_HEADING };
 
@@ -35,8 +36,8 @@ struct table {
     char *own_text;
     struct table_row **rows;
     size_t row_count, row_room;
-    const char *label; /* for LaTeX; NULL: none */
-    bool lost;         /* host memory ran out */
+    const char *label, *note; /* for LaTeX; NULL: none */
+    bool lost;                /* host memory ran out */
 };
 
 struct table *table_create(const struct table_column *columns, size_t column_count)
@@ -100,10 +101,12 @@ void table_close(struct table *self)
     free(self);
 }
 
-void table_label(struct table *self, const char *label)
+void table_label(struct table *self, const char *label, const char *note)
 {
-    if (self)
-        self->label = label;
+    if (!self)
+        return;
+    self->label = label;
+    self->note = note;
 }
 
 bool table_has_room(enum table_form form, enum table_room room)
@@ -517,18 +520,21 @@ static void print_label(const struct table *self, FILE *stream, size_t heading_r
 }
 
 /* `heading_row` past the last row: there is none. */
-static void begin_group(const struct table *self, FILE *stream, size_t heading_row, bool wide)
+static void begin_group(const struct table *self, FILE *stream, size_t heading_row)
 {
     fputs("\\begin{table}\n\\centering\n", stream);
     if (heading_row < self->row_count) {
         fputs("\\caption{", stream);
         latex_text(stream, self->rows[heading_row]->cells[0]);
+        fputs(self->note ? ". " : "", stream);
+        latex_text(stream, self->note ? self->note : "");
         fputs("}\n", stream);
         if (self->label)
             print_label(self, stream, heading_row);
     }
-    if (!wide)
-        fputs("\\footnotesize\\setlength{\\tabcolsep}{3pt}\n", stream);
+    fputs(self->column_count > LATEX_NARROW ? "\\scriptsize\\setlength{\\tabcolsep}{2pt}\n"
+                                            : "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n",
+          stream);
     fputs("\\begin{tabular}{", stream);
     for (size_t j = 0; j < self->column_count; j++)
         fputc(self->columns[j].left ? 'l' : 'r', stream);
@@ -594,7 +600,7 @@ static void print_latex(const struct table *self, FILE *stream, bool wide)
             continue;
         }
         if (!open)
-            begin_group(self, stream, heading, wide);
+            begin_group(self, stream, heading);
         open = true;
         latex_row(self, stream, row, wide);
     }

@@ -46,8 +46,9 @@ struct table *table_of(const char *format, ...) __attribute__((format(printf, 1,
 void table_close(struct table *self);
 AR_CLOSER(struct table *, table_close)
 
-/* For LaTeX: each group has the label `tab:LABEL-GROUP`. The text must outlive the table. */
-void table_label(struct table *self, const char *label);
+/* For LaTeX: each group has the label `tab:LABEL-GROUP`, and `note` (NULL: none) ends its caption,
+ * since a table that floats stands alone. The texts must outlive the table. */
+void table_label(struct table *self, const char *label, const char *note);
 
 /* Begins a group. table_print() reports it if memory runs out here or below. */
 void table_heading(struct table *self, const char *format, ...)

@@ -65,6 +65,7 @@ static void add_point(struct work *work, size_t workload, size_t policy, size_t 
     work->points[work->count++] = (struct slowdown_point){
         .workload = name,
         .policy_spec = work->plan->policies[policy].text,
+        .record = record,
         .capacity_ratio = suite->ratios[ratio],
         .capacity_bytes = capacity_at(record, suite->ratios[ratio]),
         .replicates = suite->replicates,
@@ -222,12 +223,19 @@ static void add_rows(struct table *table, const struct slowdown_curve *curve, si
                      enum slowdown_figure figure, const char *caption)
 {
     const char *workload = NULL;
+    char replicates[40] = "", conditions[RESULTS_TITLE_ROOM];
     for (size_t i = 0; i < curve->count; i += ratio_count) {
         const struct slowdown_point *row = &curve->points[i];
         if (!has_any(row, ratio_count, figure))
             continue;
-        if (workload != row->workload)
-            table_heading(table, "%s%s", row->workload, caption);
+        if (row->replicates > 1)
+            snprintf(replicates, sizeof replicates, ", %zu replicates", row->replicates);
+        if (workload != row->workload && caption)
+            table_heading(table, "%s%s: %s, %s%s", row->workload, replicates, caption,
+                          results_conditions(row->record, conditions),
+                          strcmp(row->record->device.kind, "sim") ? "" : "; times are modelled");
+        else if (workload != row->workload)
+            table_heading(table, "%s", row->workload);
         workload = row->workload;
         table_cell(table, "%s", row->policy_spec);
         for (size_t j = 0; j < ratio_count; j++)
@@ -241,12 +249,14 @@ bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figur
 }
 
 enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
-                                    enum slowdown_figure figure, const char *caption, FILE *stream,
+                                    enum slowdown_figure figure, const char *title, FILE *stream,
                                     enum table_form form, struct ar_error *error)
 {
-    static const char *const labels[] = {[SLOWDOWN_TIME] = "slowdown",
-                                         [SLOWDOWN_FLUSHES] = "flushes",
-                                         [SLOWDOWN_REMAPPED] = "remapped"};
+    static const struct {
+        const char *label, *name;
+    } tables[] = {[SLOWDOWN_TIME] = {"slowdown", "slowdown"},
+                  [SLOWDOWN_FLUSHES] = {"flushes", "flushes"},
+                  [SLOWDOWN_REMAPPED] = {"remapped", "remapped MiB"}};
     struct table_column columns[SUITE_RATIOS_MOST + 1] = {{"policy", "", true, 30}};
     char titles[SUITE_RATIOS_MOST][16];
     for (size_t i = 0; i < suite->ratio_count; i++) {
@@ -254,7 +264,8 @@ enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const st
         columns[i + 1] = (struct table_column){titles[i], "x live", false, 0};
     }
     struct table *table = table_create(columns, suite->ratio_count + 1);
-    table_label(table, labels[figure]);
-    add_rows(table, curve, suite->ratio_count, figure, caption);
+    table_label(table, tables[figure].label, title);
+    add_rows(table, curve, suite->ratio_count, figure,
+             table_is_latex(form) ? tables[figure].name : NULL);
     return table_end(table, stream, form, error);
 }

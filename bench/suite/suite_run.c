@@ -211,15 +211,6 @@ static enum ar_status run_all(struct suite_work *self, struct ar_error *error)
     return status;
 }
 
-/* The title of a table in LaTeX. */
-static void print_paragraph(FILE *stream, const char *title, const char *more)
-{
-    fputs("\n\\paragraph{", stream);
-    latex_text(stream, title);
-    latex_text(stream, more);
-    fputs("}\n", stream);
-}
-
 /* The curve as tables: of the slowdown always, the others if they have any figure. */
 static enum ar_status print_curve(const struct suite_work *self, FILE *stream, enum table_form form,
                                   struct ar_error *error)
@@ -229,47 +220,31 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
         [SLOWDOWN_FLUSHES] = "Flushes: times that all cached memory was released for a request",
         [SLOWDOWN_REMAPPED] = "MiB of pages unmapped at one place and mapped at another",
     };
-    static const char *const names[] = {[SLOWDOWN_TIME] = "slowdown",
-                                        [SLOWDOWN_FLUSHES] = "flushes",
-                                        [SLOWDOWN_REMAPPED] = "remapped MiB"};
     for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED; figure++) {
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
-        char more[160];
-        snprintf(more, sizeof more, " by capacity / peak live%s%s",
+        char title[256];
+        snprintf(title, sizeof title, "%s by capacity / peak live%s%s%s", titles[figure],
                  self->suite->replicates > 1
                      ? ", median over the replicates, or in how many a policy finished"
                      : "",
-                 figure == SLOWDOWN_TIME ? "" : "; policies that have none are left out");
-        char caption[160] = "";
-        if (table_is_latex(form)) {
-            const struct ar_device_props *device = &self->records[0].device;
-            int used =
-                snprintf(caption, sizeof caption, ": %s by capacity / peak live", names[figure]);
-            if (strcmp(device->kind, "sim") == 0)
-                snprintf(caption + used, sizeof caption - (size_t)used,
-                         "; times are modelled (simulated %s)", device->profile);
-            print_paragraph(stream, titles[figure], more);
-        } else {
-            char title[256];
-            snprintf(title, sizeof title, "%s%s", titles[figure], more);
-            fputc('\n', stream);
+                 figure == SLOWDOWN_TIME ? "" : "; policies that have none are left out",
+                 table_is_latex(form) ? "; DNF: did not finish." : "");
+        fputc('\n', stream);
+        if (!table_is_latex(form)) {
             sentence_wrap(stream, title, 0, 0, SENTENCE_WIDTH);
             fputc('\n', stream);
         }
-        AR_TRY(slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure,
-                                    caption, stream, form, error));
+        AR_TRY(slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure, title,
+                                    stream, form, error));
     }
     return AR_OK;
 }
 
-/* The title of a table: a paragraph in LaTeX, where titles are all that is written, else a text. */
-static void print_title(FILE *stream, enum table_form form, const char *latex, const char *text)
+/* What is above a table; in LaTeX its caption says that. */
+static void print_title(FILE *stream, enum table_form form, const char *text)
 {
-    if (table_is_latex(form))
-        print_paragraph(stream, latex, "");
-    else
-        fputs(text, stream);
+    fputs(table_is_latex(form) ? "\n" : text, stream);
 }
 
 /* Median, range and places over the replicates, then their pairs. */
@@ -277,7 +252,7 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
                                        enum table_form form, struct ar_error *error)
 {
     print_title(
-        stream, form, "Median over the replicates, its interval at 95 % or more (low, high), range",
+        stream, form,
         "\nMedian and range over the replicates. Low and high, from six replicates on: the\n"
         "median lies between them with 95 % confidence or more. `all`: all replicates are\n"
         "equal as printed. Places are by peak physical bytes: one more than the number of\n"
@@ -288,7 +263,7 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
     if (!results_have_pairs(&self->results))
         return AR_OK;
     print_title(
-        stream, form, "Ratios of each replicate to the first policy's with the same seed",
+        stream, form,
         "\nPairs: each replicate divided by the first policy's with the same seed, if both\n"
         "finished. The median ratio with its interval, and the number of replicates\n"
         "below, at and above 1. `steady`: the slowdown of the second half of the steps,\n"
@@ -312,11 +287,11 @@ static enum ar_status print_further_tables(const struct suite_work *self, FILE *
         return AR_OK;
     if (self->results.repeated || self->suite->replicates > 1)
         print_title(
-            stream, form, "Host time of each call, clock cost subtracted, and throughput",
+            stream, form,
             "\nHost time of each call, clock cost subtracted, and throughput: medians, and\n"
             "below each the ends of its interval (of fewer than 6 values: least and most)\n\n");
     else
-        print_title(stream, form, "Host time of each call, clock cost subtracted, and throughput",
+        print_title(stream, form,
                     "\nHost time of each call, clock cost subtracted, and throughput\n\n");
     AR_TRY(latency_table_print(&self->results, stream, form, error));
     if (!table_is_latex(form))
@@ -355,14 +330,14 @@ static enum ar_status write_latex(const struct suite_work *self, FILE *stream,
                                   struct ar_error *error)
 {
     enum table_form form = self->suite->wide ? TABLE_LATEX_WIDE : TABLE_LATEX;
+    const struct build_info *build = self->environment.build;
+    fprintf(stream, "%% allocrig %s, commit %.12s%s\n", build->version, build->commit,
+            build->dirty ? " with changes" : "");
     fputs("% Tables of `allocrig run`, for a document with \\usepackage{booktabs,textcomp} and "
           "[T1]{fontenc}.\n"
           "% Each has a \\label to \\ref to; captions are its headings, for you to put in words. "
           "All columns:\n% --wide.\n",
           stream);
-    if (self->suite->replicates > 1)
-        print_paragraph(stream, "Medians over the replicates, or in how many a policy finished",
-                        "");
     AR_TRY(results_table_print(&self->results, stream, form, error));
     return print_further_tables(self, stream, form, error);
 }

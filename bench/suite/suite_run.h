@@ -57,8 +57,8 @@ enum slowdown_figure { SLOWDOWN_TIME, SLOWDOWN_FLUSHES, SLOWDOWN_REMAPPED };
 /* Whether any point has such a figure other than 0. */
 bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figure);
 
-/* Workloads as groups, policies as rows, capacities as columns. `caption` follows the name of a
- * workload. */
+/* Workloads as groups, policies as rows, capacities as columns. For LaTeX a caption has the
+ * conditions of the runs, and ends with the title. */
 enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
-                                    enum slowdown_figure figure, const char *caption, FILE *stream,
+                                    enum slowdown_figure figure, const char *title, FILE *stream,
                                     enum table_form form, struct ar_error *error);

@@ -33,11 +33,18 @@ for option in --reps --replicates; do "$ALLOCRIG" run -d sim -p growth -p torch 
 check tex_says_it_of_repetitions_and_pairs [ "$(grep -cE "^.caption{.*(slowdown of|compared with) .*; times are modelled" "$tmp/pairs.tex")" = 2 ]
 check tex_has_labels [ "$(grep -c '^.label{tab:[a-z]*-[a-z0-9-]*}$' "$tmp/r.tex")" = "$(grep -c '^.caption{' "$tmp/r.tex")" ]
 check tex_labels_differ [ "$(grep '^.label{' "$tmp/r.tex" | sort | uniq -d | wc -l)" = 0 ]
-check tex_fits_a_column grep -q '^.begin{tabular}{lrrrrr}$' "$tmp/r.tex"
-check tex_has_a_long_name_above_its_row grep -q '^.multicolumn{6}{l}{torch:conf' "$tmp/r.tex"
+check tex_begins_with_the_version [ "$(head -n 1 "$tmp/r.tex" | grep -cE '^% allocrig [0-9.]+, commit ([0-9a-f]{12}|unknown)')" = 1 ]
+check tex_has_live_and_reserved grep -q '^policy & live & reserved & physical & overhead & ext.frag & driver & slowdown ' "$tmp/r.tex"
+check tex_fits_a_column [ "$(grep -A1 '^.scriptsize' "$tmp/r.tex" | grep -c '^.begin{tabular}{lrrrrrrr}$')" -gt 0 ]
+check tex_says_what_is_short grep -q '^.caption{.*ext.frag: mean of 1 - largest servable / free bytes; DNF: did not finish.}$' "$tmp/r.tex"
+check tex_has_a_long_name_above_its_row grep -q '^.multicolumn{8}{l}{torch:conf' "$tmp/r.tex"
 check tex_wide quietly "$ALLOCRIG" run -d sim -p torch -w order_flip --wide --latex "$tmp/wide.tex"
 check tex_wide_has_all grep -q '^.begin{tabular}{rlrrrrrrrrr}$' "$tmp/wide.tex"
-check tex_has_the_latencies grep -q 'paragraph{Host time of each call' "$tmp/r.tex"
+check tex_wide_is_as_small grep -q '^.scriptsize.setlength{.tabcolsep}{2pt}$' "$tmp/wide.tex"
+check tex_has_the_latencies grep -q '^.caption{.*times of the host. Host time of each call' "$tmp/r.tex"
+printf '%s\n' '[policies]' growth torch '[workloads]' gradient_tape:steps=2 '[devices]' sim:addresses=random '[slowdown]' 'at = 1 2' >"$tmp/curve.ini"
+run run "$tmp/curve.ini" --replicates 2 --latex "$tmp/curve.tex"
+check tex_says_the_conditions_of_slowdown grep -q '^.caption{gradient._tape:steps=2, 2 replicates: slowdown, frees ordered, host none, sim h100 addresses=random; times are modelled. Slowdown (time / time' "$tmp/curve.tex"
 
 run run -d sim -p growth -p torch -w order_flip --time --replicates 2
 check latencies_have_the_ends_of_intervals [ "$(grep -cE '^  (low|high) +[0-9]' "$out")" = 4 ]

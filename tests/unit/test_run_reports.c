@@ -29,7 +29,7 @@ TEST(a_table_for_latex_has_a_caption_and_rules)
     struct table *table = table_create(columns, 3);
     struct capture capture;
     assert_non_null(table);
-    table_label(table, "held");
+    table_label(table, "held", "100% of it.");
     for (int group = 1; group <= 2; group++) {
         table_heading(table, "work_%d", group);
         table_cell(table, "torch");
@@ -43,7 +43,8 @@ TEST(a_table_for_latex_has_a_caption_and_rules)
     }
     assert_ok(table_print(table, capture_begin(&capture), TABLE_LATEX, &test_error));
 #define GROUP(n)                                                                                   \
-    "\\begin{table}\n\\centering\n\\caption{work\\_" n "}\n\\label{tab:held-work-" n "}\n"         \
+    "\\begin{table}\n\\centering\n\\caption{work\\_" n                                             \
+    ". 100\\% of it.}\n\\label{tab:held-work-" n "}\n"                                             \
     "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n\\begin{tabular}{lrr}\n\\toprule\n"              \
     "policy & held & 100\\% \\\\\n & MiB &  \\\\\n\\midrule\n"                                     \
     "torch & " n " & - \\\\\n\\multicolumn{3}{l}{torch:expandable} \\\\\n & 3 & 4 \\\\\nvmm & "    \
