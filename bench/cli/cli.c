@@ -107,13 +107,35 @@ enum ar_status cli_suite_workload(void *arguments, const struct cli_option *opti
     return text_list_add(&suite->workloads, value, error);
 }
 
+/* The names of the profiles that are of a card; returns their number. */
+static size_t card_names(const char *names[SIM_PROFILES_MOST])
+{
+    const size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
+    size_t cards = 0;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], "bump") != 0)
+            names[cards++] = names[i];
+    return cards;
+}
+
+/* Case and spaces of a name do not matter: "RTX 4090" is rtx4090. */
 enum ar_status cli_card_find(const char *name, struct sim_profile *out, struct ar_error *error)
 {
     const char *names[SIM_PROFILES_MOST];
     static const char as_device[] = "sim:profile=";
+    char plain[64];
+    size_t length = 0;
     if (strncmp(name, as_device, sizeof as_device - 1) == 0)
         name += sizeof as_device - 1;
-    const char *profile = sim_profile_builtin(name) ? name : sim_profile_of_card(name);
+    for (const char *at = name; *at && length + 1 < sizeof plain; at++)
+        if (*at != ' ')
+            plain[length++] = (char)tolower((unsigned char)*at);
+    plain[length] = '\0';
+    const size_t count = card_names(names);
+    const char *profile = sim_profile_of_card(name);
+    for (size_t i = 0; i < count && !profile; i++)
+        if (strcmp(names[i], plain) == 0)
+            profile = names[i];
     uint64_t bytes;
     bool has_unit = !name[0] || name[strspn(name, "0123456789")];
     if (!profile && has_unit && !ar_size_parse(name, &bytes, NULL))
@@ -122,7 +144,7 @@ enum ar_status cli_card_find(const char *name, struct sim_profile *out, struct a
                           "TRACE --capacity %.40s` about a size",
                           name, name);
     if (!profile)
-        return cli_unknown("card", name, names, sim_profile_names(names, SIM_PROFILES_MOST), error);
+        return cli_unknown("card", plain, names, count, error);
     return sim_profile_read(sim_profile_builtin(profile), profile, out, error);
 }
 
@@ -332,6 +354,8 @@ static const char *written_elsewhere(const struct cli_page *page, const char *na
         {"card", "a card is a profile of the device: -d sim:profile=NAME (`list devices`)"},
         {"profile", "a profile is part of the device: -d sim:profile=NAME (`list devices`)"},
     };
+    if (strcmp(name, "version") == 0)
+        return "`allocrig --version` prints that";
     if (page_option(page, "card") && (strcmp(name, "device") == 0 || strcmp(name, "profile") == 0))
         return "a card is written --card NAME (`list devices`)";
     const bool has_device = page_option(page, "device");

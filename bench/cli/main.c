@@ -65,11 +65,12 @@ static const struct cli_command *find_command(const char *name)
 
 static enum ar_status unknown_command(const char *word, struct ar_error *error)
 {
-    const char *names[AR_COUNT(cli_commands) + 1];
+    const char *names[AR_COUNT(cli_commands) + 2];
     size_t count = 0;
     for (const struct cli_command *command = cli_commands; command->name; command++)
         names[count++] = command->name;
     names[count++] = "help";
+    names[count++] = "--version";
     return cli_unknown("command", word, names, count, error);
 }
 
