@@ -70,7 +70,7 @@ HAVE_CUPTI     := $(if $(CUPTI_INCLUDE),$(HAVE_CUDA),0)
 CUPTI_FLAGS    := -DHAVE_CUPTI=$(HAVE_CUPTI) $(CUPTI_INCLUDE:%/cupti.h=-isystem %)
 
 found = $(if $(call yes,$(2)),found,without) $(1)
-FOUND = $(call found,cmocka (unit tests),$(HAVE_CMOCKA)), $(call found,Google Benchmark (make micro),$(HAVE_BENCHMARK)), \
+FOUND = $(call found,cmocka (unit tests),$(HAVE_CMOCKA)), $(call found,Google Benchmark (micro),$(HAVE_BENCHMARK)), \
         $(call found,gnuplot (figures),$(call program,gnuplot)), $(call found,cuda.h (device cuda),$(HAVE_CUDA)), \
         $(call found,$(or $(NVCC),nvcc) (kernels of device cuda),$(HAVE_NVCC))
 

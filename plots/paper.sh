@@ -1,10 +1,13 @@
 #!/bin/bash
-# Rebuilds a paper's results and figures from the files of a manifest alone, as `make paper`. Usage:
+# Rebuilds a paper's results and figures from the files of a manifest alone, as
+# `make paper`. Usage:
 #   plots/paper.sh [MANIFEST [OUT]]      (plots/paper.manifest, results/paper)
 #   plots/paper.sh --write FILE..        prints a manifest of the files
-# A manifest is the output of sha256sum: checksums and files, relative to the root of the repository. The
-# first file that ends in .ini is the suite to run. Every file that the suite reads must be listed. If a
-# file is missing, has changed, or is read and not listed, the script ends with status 1 before any run.
+# A manifest is the output of sha256sum: checksums and files, relative to the
+# root of the repository. The first file that ends in .ini is the suite to run.
+# Every file that the suite reads must be listed. If a file is missing, has
+# changed, or is read and not listed, the script ends with status 1 before any
+# run.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 cd "$(dirname "$0")/.." || exit 2

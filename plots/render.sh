@@ -1,11 +1,14 @@
 #!/bin/bash
-# Draws every figure for which there are data, as SVG, PNG and PDF (8.5 cm wide). Usage:
-#   plots/render.sh DATA OUT [FORM]..     FORM: svg, png, pdf, svg-column, png-column
-# DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md describes their columns).
-# The variable FIGURES, a pattern of names, selects figures, and PANELS panels of the figure of
-# fragmentation: 'internal external unusable overhead', or some of them. If a file is missing or has no row, its
-# figure is not drawn, and a message says so. OUT/captions.txt has a caption for each figure in OUT,
-# with the program, its commit and what the figures depend on if DATA/../summary.md has them.
+# Draws every figure for which there are data, as SVG, PNG and PDF (8.5 cm wide).
+# Usage: plots/render.sh DATA OUT [FORM]..
+# FORM: svg, png, pdf, or svg-column, png-column, which look like the pdf.
+# DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md
+# describes their columns). The variable FIGURES, a pattern of names, selects
+# figures, and PANELS panels of the figure of fragmentation: 'internal external
+# unusable overhead', or some of them. If a file is missing or has no row, its
+# figure is not drawn, and a message says so. OUT/captions.txt has a caption for
+# each figure in OUT, with the program, its commit and what the figures depend
+# on if DATA/../summary.md has them.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u

@@ -125,6 +125,7 @@ table=$(awk -f plots/clean.awk "$data/slowdown.csv" | awk -f plots/capacity_tabl
 check table_has_smallest_capacity_and_slowdown grep -qF '| `growth` | 1.10 | 1.010 to 1.010 |' <<<"$table"
 check table_has_specs_to_paste grep -qF "| \`torch:conf='a,b'\` | 1.00 |" <<<"$table"
 check table_leaves_out_what_has_no_time eval '! grep -q never_passes' <<<"$table"
+check its_help_has_no_line_of_few_words [ "$(plots/render.sh --help | awk 'length > 80 || (NF < 4 && !/Usage/) { n++ } END { print NR ":" n + 0 }')" = 10:0 ]
 output=$(plots/render.sh "$TEST_TMP/nowhere" "$out" 2>&1)
 status=$?
 check a_missing_folder_is_an_error [ $status = 2 ]
