@@ -8,7 +8,9 @@ PANELS = values(1, 4)
 W = words(PANELS)
 SHOWN = values(2, 4)
 M = key_policies(SHOWN, 0)
-rest = key_add('no other is better in both', '#444444', 0, 1, 1.6)
+front(workload) = sprintf("< awk -F, '$1 == \"%s\" && $4 != \"\"' '%s' | sort -t, -k3,3g -k4,4g | awk -F, 'NR == 1 || $4 + 0 < least { print $3 \",\" $4; least = $4 + 0 }'", workload, IN)
+# One policy that is the best in both has no line.
+if (sum [w = 1:W] (system(front(word(PANELS, w))[3:*].' | wc -l') + 0 > 1)) { rest = key_add('no other is better in both', '#444444', 0, 1, 1.6) }
 load 'plots/spread.gp'
 
 TITLE = 'memory against time in the driver (lower left is better)'
@@ -35,7 +37,6 @@ LOW = 10.0 ** FIRST
 EDGE = 3.0
 share(value) = value > LOW ? value : LOW
 over(value) = value < EDGE ? value : EDGE
-front(workload) = sprintf("< awk -F, '$1 == \"%s\" && $4 != \"\"' '%s' | sort -t, -k3,3g -k4,4g | awk -F, 'NR == 1 || $4 + 0 < least { print $3 \",\" $4; least = $4 + 0 }'", workload, IN)
 set xrange [0.93:EDGE + 0.07]
 set xtics (1, 1.5, 2, 2.5, '≥ 3' EDGE)
 set logscale y

@@ -118,7 +118,7 @@ caption() {
         ! awk -F, 'NR > 1 && $6 == "" { found = 1 } END { exit !found }' "$2" || echo "A cross at the upper edge: the program did not finish (with replicates: at least one of them did not)."
         ;;
     latency) echo "Host time of a call of the policy, by percentile of all calls, without the driver's time and without waits." ;;
-    pareto) echo "The peak of physical bytes divided by the peak of live bytes, against the driver's share of the run time. The line joins the policies that no other policy beats in both." ;;
+    pareto) echo "The peak of physical bytes divided by the peak of live bytes, against the driver's share of the run time. Unless one policy is the best in both, a line joins those that no other beats in both." ;;
     frontier) echo "Capacities at which $of finishes (dots) and does not (crosses), by a parameter of the program. The line is its peak of live bytes." ;;
     history) echo "Figures over commits. Triangles: the commits at which they changed." ;;
     esac

@@ -28,19 +28,21 @@ most = most_of(4, 1)
 
 TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
-COLUMN_COLUMNS = 2
+COLUMN_COLUMNS = W > 3 ? 2 : 1
+SMALL = NARROW && W > 3 # two panels beside each other in a column
 # The rows above take 10 pixels for each policy, but at least the height of their label.
 # Letters of a title, and lines of the longest.
-TITLE_MOST = NARROW ? (W > 1 ? 26 : 48) : W > 3 ? 34 : 1000 / W / 8
+TITLE_MOST = NARROW ? (SMALL ? 26 : 48) : W > 3 ? 34 : 1000 / W / 8
 SHORT = ''
 do for [w = 1:W] { SHORT = SHORT.' '.plain(word(PANELS, w)) }
 EXTRA = 13 * (most_lines(SHORT, TITLE_MOST) - 1)
 STRIP = larger(100, (NARROW ? (M > 18 ? 5 : 6) : 10) * (M + 1))
 SIZE = NARROW ? 0.75 : 1 # of marks
-ROW = (!NARROW ? 260 : M > 20 ? 124 : 132) + STRIP + EXTRA
+ROW = (!NARROW ? 260 : SMALL ? 140 : M > 20 ? 124 : 132) + STRIP + EXTRA
 ABOVE = (NARROW ? 24 : 30) + EXTRA
-BELOW = NARROW ? 24 : 55
-FOOT = NARROW ? 22 : 12
+BELOW = SMALL ? 40 : NARROW ? 24 : 55
+LEFT_LEAST = NARROW ? 82 : 0 # for the sign before the least cost
+FOOT = SMALL ? 34 : NARROW ? 22 : 12
 GAP = 22
 load 'plots/grid.gp'
 
@@ -64,7 +66,8 @@ set logscale y
 set yrange [LOW / 1.5:top]
 array TICK[9] = ['0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%', '1000 %%', '10000 %%', '100000 %%']
 set xrange [0.5:C + 0.5]
-LABELS = NARROW && W > 1 ? 4 : 8
+LABELS = 8
+if (SMALL) { set xtics rotate by 90 right }
 set xtics scale 0 ('' 1)
 FORM = '%.2f'
 do for [c = 1:C] { if (abs(100 * word(CAPACITIES, c) - floor(100 * word(CAPACITIES, c) + 0.5)) > 1e-6) { FORM = '%.4g' } }
@@ -79,7 +82,7 @@ do for [w = 1:W] {
     # In a column, long names of neighbouring panels and the labels below would overlap.
     title = word(SHORT, w)
     set title in_lines(title, TITLE_MOST) font (NARROW && strlen(title) > 16 ? ',8' : ',11')
-    if (lowest(w)) { set xlabel (NARROW && W > 1 ? 'capacity / live peak' : 'capacity / live peak (equal steps)') } else { unset xlabel }
+    if (lowest(w)) { set xlabel "capacity / live peak".(SMALL ? "\n" : ' ').'(equal steps)' } else { unset xlabel }
     # All panels have the same scale: only the left one has labels, and none at the crosses.
     unset label 2; unset label 3
     if (leftmost(w)) {
@@ -89,7 +92,7 @@ do for [w = 1:W] {
     }
     do for [k = 1:M] { set label 3 + k '' at screen across(from_left(w) - 8), first row_of(k) point pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] }
     set ytics ('' LOW)
-    do for [d = 0:decades] { set ytics add ((leftmost(w) ? (d == 0 && !NARROW ? '≤' : '').TICK[d + FIRST + 4] : '') LOW * 10 ** d) }
+    do for [d = 0:decades] { set ytics add ((leftmost(w) ? (d == 0 ? '≤' : '').TICK[d + FIRST + 4] : '') LOW * 10 ** d) }
     plot @WHISKERS for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
             with points pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle, \
          for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 * SIZE lw 1.3 lc rgb KEY_COLOUR[k] notitle

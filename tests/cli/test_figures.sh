@@ -72,6 +72,14 @@ check ends_well [ $status = 0 ]
 check memory_is_drawn drawn memory-saw_tooth
 check slowdown_is_drawn drawn slowdown
 check capacities_are_equal_steps grep -q 'capacity / live peak (equal steps)' "$out/slowdown.svg"
+plots/render.sh "$data" "$TEST_TMP/column" svg-column >/dev/null 2>&1
+check a_column_says_so_too grep -q 'capacity / live peak (equal steps)' "$TEST_TMP/column/slowdown-column.svg"
+check a_column_has_all_capacities_and_the_lower_edge [ "$(grep -cE '>(1.00|1.10|2.00|≤1 %)<' "$TEST_TMP/column/slowdown-column.svg")" = 4 ]
+check policies_of_which_none_is_the_best_have_a_line grep -q '>no other is better in both<' "$out/pareto.svg"
+mkdir -p "$TEST_TMP/best"
+sed '/,direct,/d; s/,2,0.001$/,1.05,0.001/' "$data/pareto.csv" >"$TEST_TMP/best/pareto.csv"
+plots/render.sh "$TEST_TMP/best" "$TEST_TMP/best" svg >/dev/null 2>&1
+check a_line_that_is_not_drawn_is_not_in_the_key eval '[ -s "$TEST_TMP/best/pareto.svg" ] && ! grep -q "no other is better" "$TEST_TMP/best/pareto.svg"'
 check marks_lie_in_bands [ "$(grep -c "rgb(241, 241, 241)" "$out/slowdown.svg")" -gt 1 ]
 check pareto_is_drawn drawn pareto
 check addresses_are_drawn drawn addresses-three
