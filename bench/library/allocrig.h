@@ -280,7 +280,7 @@ enum ar_fit { AR_FITS, AR_FITS_NOT, AR_FIT_UNSURE };
 /* Sized. A setting; own ones come first, each kind by rank. */
 struct ar_setting {
     const char *policy;  /* a spec */
-    const char *setting; /* what a user sets to get it; "" where there is no such thing */
+    const char *setting; /* what a user sets to get it; "": nothing, as for the defaults */
     const char *cost;    /* a sentence; NULL: none is known */
     bool own;            /* of the recorded allocator */
     bool given;          /* the recorded setting */

@@ -544,7 +544,7 @@ enum ar_status ar_advice_row(const struct ar_advice *self, size_t index, struct 
     const enum advise_fit fit = advise_fits(row);
     const struct ar_setting value = {
         .policy = row->candidate.spec,
-        .setting = row->setting,
+        .setting = advise_page_is_default(row) ? "" : row->setting,
         .cost = row->candidate.cost,
         .own = row->candidate.own,
         .given = row->candidate.given,

@@ -13,12 +13,16 @@
 #define SETTINGS_MOST 5 /* texts to set */
 #define HOLDERS_SHOWN 4
 
+bool advise_page_is_default(const struct advise_row *row)
+{
+    return strcmp(row->setting, "PYTORCH_CUDA_ALLOC_CONF=backend:native") == 0;
+}
+
 const char *advise_page_setting(const struct advise_row *row)
 {
-    const char *setting = row->setting[0] ? row->setting : row->candidate.spec;
-    return strcmp(setting, "PYTORCH_CUDA_ALLOC_CONF=backend:native") == 0
-               ? "the default settings of PyTorch"
-               : setting;
+    return advise_page_is_default(row) ? "the default settings of PyTorch"
+           : row->setting[0]           ? row->setting
+                                       : row->candidate.spec;
 }
 
 const char *advise_page_brief(const struct advise_row *row)

@@ -79,6 +79,8 @@ const char *advise_page_fit(enum advise_fit fit);
 
 /* What a user sets for a row: an environment variable, or "the default settings of PyTorch". */
 const char *advise_page_setting(const struct advise_row *row);
+/* The defaults of PyTorch, for which nothing is set. */
+bool advise_page_is_default(const struct advise_row *row);
 /* The same for a sentence: a setting longer than a line has its name of the table. */
 const char *advise_page_brief(const struct advise_row *row);
 /* Its spec with blanks at which a line can be broken; PyTorch's settings without its name. */

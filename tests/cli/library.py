@@ -55,6 +55,9 @@ assert found["first_pass_bytes"] >= found["live_peak_bytes"] and isinstance(foun
 advice = allocrig.advise("tests/golden/data/snapshots/tape_small.pickle.gz", capacity="1700MiB", jobs=1)
 assert [row["best"] for row in advice[:2]] == [True, False] and advice[0]["fit"] == "yes", advice[0]
 assert advice[0]["policy"] == advice.document["traces"][0]["best"] and advice[0]["own"] and advice.document["schema"].startswith("allocrig.advise/")
+for row in advice: # for the defaults nothing is set
+    assert not row["own"] or (row["setting"] == "") == (row["policy"] == "torch"), row["setting"]
+assert "torch" in [row["policy"] for row in advice if row["own"]]
 apart = allocrig.run("direct", "tests/golden/data/two_gpus.trace")
 assert [row["workload_spec"][-9:] for row in apart] == [":device=0", ":device=1"]
 assert [row["peak_live_bytes"] for row in apart] == [12582912, 7340032]
