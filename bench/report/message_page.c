@@ -554,6 +554,23 @@ static void print_other_cause(FILE *stream, const struct message *message)
         }
 }
 
+/* If others have less than the program itself, its own blocks are the larger lever. */
+static void print_own_blocks(FILE *stream, const struct message *message)
+{
+    const struct message_figure *figures = message->figures;
+    char a[32], b[32];
+    if (message->cause != MESSAGE_TENANT_OR_OUTSIDE || !figures[MESSAGE_FIGURE_ALLOCATED].known ||
+        !figures[MESSAGE_FIGURE_TOTAL].known ||
+        message_page_bytes(message, MESSAGE_FIGURE_ALLOCATED) <=
+            message_page_bytes(message, MESSAGE_FIGURE_REMAINDER))
+        return;
+    say(stream,
+        "This program has allocated %s of %s itself: a smaller batch, recomputation or fewer bytes "
+        "for each number need less.",
+        size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a),
+        size_of(message, MESSAGE_FIGURE_TOTAL, b, sizeof b));
+}
+
 /* What the advice calls `allocrig advise`, as a command. The pool could have what it has reserved
  * and what is free on the card, or its limit. */
 static void print_command(FILE *stream, const struct message *message, const char *advice)
@@ -594,5 +611,6 @@ void message_page_print(FILE *stream, const struct message *message, bool more)
     print_remarks(stream, message, more);
     say(stream, "%s", message_page_advice(message, advice, sizeof advice));
     print_command(stream, message, advice);
+    print_own_blocks(stream, message);
     print_other_cause(stream, message);
 }
