@@ -57,7 +57,8 @@ static enum ar_status take_streams(void *arguments, const struct cli_option *opt
 
 static const struct cli_option options[] = {
     {CLI_HEADING("Filters (default: keep everything):")},
-    {0, "steps", "A-B", "steps A to B, from 1; blocks that are live at A come first",
+    {0, "steps", "A-B",
+     "steps A to B, from 1; blocks that are live at A come first, pending ones only of a recording",
      CLI_CALL(take_steps)},
     {0, "streams", "N,N..", "only blocks and events of these streams", CLI_CALL(take_streams)},
     {0, "device", "N", "only this GPU of a recording of several, with its notes", CLI_GPU(device)},
