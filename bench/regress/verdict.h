@@ -47,7 +47,7 @@ struct waiver {
     double at_most; /* as a fraction; below 0: no limit */
     bool expired;
     bool used;
-    bool exceeded; /* a change that it names is above at_most */
+    bool exceeded; /* a change that it names is above at_most, and no other waiver covers it */
 };
 
 struct waivers {

@@ -136,16 +136,17 @@ static bool matches(const char *pattern, const char *text)
     return !pattern || fnmatch(pattern, text, 0) == 0;
 }
 
-static bool covers(struct waiver *self, const struct waiver_case *of)
+static bool names(const struct waiver *self, const struct waiver_case *of)
 {
-    if (!matches(self->metric, of->metric) || !matches(self->policy, of->policy) ||
-        (!matches(self->workload, of->workload) && !matches(self->workload, of->workload_name)) ||
-        (self->commit && (!of->commit || !matches(self->commit, of->commit))))
-        return false;
-    /* A change without a size, such as a run that no longer finishes, exceeds every limit. */
-    bool within = self->at_most < 0 || (of->change >= 0 && of->change <= self->at_most);
-    self->exceeded |= !within;
-    return within;
+    return matches(self->metric, of->metric) && matches(self->policy, of->policy) &&
+           (matches(self->workload, of->workload) || matches(self->workload, of->workload_name)) &&
+           (!self->commit || (of->commit && matches(self->commit, of->commit)));
+}
+
+/* A change without a size, such as a run that no longer finishes, exceeds every limit. */
+static bool is_within(const struct waiver *self, const struct waiver_case *of)
+{
+    return self->at_most < 0 || (of->change >= 0 && of->change <= self->at_most);
 }
 
 const struct waiver *waivers_find(struct waivers *self, const struct waiver_case *of)
@@ -153,10 +154,13 @@ const struct waiver *waivers_find(struct waivers *self, const struct waiver_case
     struct waiver *found = NULL;
     for (size_t i = 0; i < self->count; i++) {
         struct waiver *waiver = &self->items[i];
-        if (covers(waiver, of) && (!found || (found->expired && !waiver->expired)))
+        if (names(waiver, of) && is_within(waiver, of) &&
+            (!found || (found->expired && !waiver->expired)))
             found = waiver;
     }
     if (found)
         found->used = true;
+    for (size_t i = 0; i < self->count && (!found || found->expired); i++)
+        self->items[i].exceeded |= names(&self->items[i], of) && !is_within(&self->items[i], of);
     return found;
 }

@@ -116,6 +116,10 @@ sed -i 's/^until.*/&\nat-most = 0.001%/' "$tmp/waivers.ini"
 run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --today 2027-01-31
 check over_the_limit_fails [ "$status" = 1 ]
 check over_the_limit_is_said grep -q '^Waiver planted is for at most 0.001 %; what is above that is not waived' "$out"
+sed 's/planted\]/wider]/; /^at-most/d' "$tmp/waivers.ini" | cat "$tmp/waivers.ini" - >"$tmp/wider.ini"
+run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/wider.ini" --today 2027-01-31
+check a_wider_waiver_covers_it [ "$status" = 0 ]
+check then_no_limit_is_said not grep -q 'not waived' "$out"
 sed -i '/^reason/d' "$tmp/waivers.ini"
 refuses waiver_without_reason 2 'waiver planted has no reason' compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --today 2027-01-31
 
