@@ -268,7 +268,7 @@ static void print_apart(const struct verdicts *verdicts, FILE *stream)
             if (strcmp(old->policy, new->policy) == 0) {
                 say(stream, "%s with policy %.100s is in both with another %s, and not compared.",
                     old->workload_name, old->policy,
-                    strcmp(old->where, new->where) != 0   ? "device"
+                    strcmp(old->device, new->device) != 0 ? "device"
                     : strcmp(old->frees, new->frees) != 0 ? "way to free"
                     : strcmp(old->host, new->host) != 0   ? "host time"
                                                           : "seed");

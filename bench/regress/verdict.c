@@ -41,6 +41,7 @@ static struct verdict_row row_of(const struct result_row *run, const char *figur
         .workload = run->workload,
         .workload_name = run->workload_name,
         .where = run->device,
+        .device = run->resolved_device,
         .frees = run->frees,
         .host = run->host,
         .seed = run->seed,

@@ -96,10 +96,11 @@ const char *verdict_name(enum verdict verdict);
 struct verdict_row {
     enum verdict verdict;
     const char *policy, *workload, *workload_name, *where; /* borrowed from the result sets */
-    const char *frees, *host;                              /* NULL: a count of instructions */
-    uint64_t seed;                                         /* if `frees` */
-    const char *figure;                                    /* a metric's name, or "outcome" */
-    char old[CHANGE_VALUE_ROOM], new[CHANGE_VALUE_ROOM];   /* as texts; "-": none */
+    const char *device, *frees, *host; /* as in struct result_row, the device resolved; NULL: a
+                                          count of instructions */
+    uint64_t seed;                     /* if `frees` */
+    const char *figure;                /* a metric's name, or "outcome" */
+    char old[CHANGE_VALUE_ROOM], new[CHANGE_VALUE_ROOM]; /* as texts; "-": none */
     double change;     /* its size, as a fraction of the old value; below 0: it has none */
     double difference; /* of a share of a whole (change_is_share); below 0: it is none */
     char note[320];

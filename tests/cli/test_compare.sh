@@ -204,6 +204,9 @@ refuses nothing_in_common 2 'no run in common.* differ in the ' compare "$tmp/ol
 sed '100,$s/"seed": 1/"seed": 7/' "$tmp/two.json" >"$tmp/seed.json"
 run compare "$tmp/two.json" "$tmp/seed.json"
 check another_seed_is_explained says '^order_flip with policy bfc is in both with another seed, and not compared\.$'
+sed 's/"spec": "sim"/"spec": "sim:profile=h100"/' "$tmp/seed.json" >"$tmp/spec.json"
+run compare "$tmp/two.json" "$tmp/spec.json"
+check another_spec_of_the_device_is_not_the_reason says 'is in both with another seed, and not compared\.$'
 run compare "$tmp/two.json" "$tmp/option.json"
 check another_option_is_no_alarm [ "$status" = 0 ]
 check another_option_is_explained says '^bfc and bfc:framework=jax are two policies here, and not compared: `run -p bfc -p bfc:framework=jax` shows both in one table\.$'
