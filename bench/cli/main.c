@@ -117,14 +117,25 @@ AR_API void _Exit(int status)
     _exit(status);
 }
 
-AR_API void exit(int status)
+/* Ends the process with libc's function of this name. */
+static _Noreturn void end_by(const char *name, int status)
 {
     void (*next)(int) = NULL;
     crash_reports_exit(status);
-    *(void **)&next = dlsym(RTLD_NEXT, "exit");
+    *(void **)&next = dlsym(RTLD_NEXT, name);
     if (next)
         next(status);
     _exit(status);
+}
+
+AR_API void exit(int status)
+{
+    end_by("exit", status);
+}
+
+AR_API void quick_exit(int status)
+{
+    end_by("quick_exit", status);
 }
 
 int main(int argc, char **argv)
@@ -133,7 +144,7 @@ int main(int argc, char **argv)
     hold_standard_streams();
     /* A file over the size limit is then a failed write with an error message. */
     signal(SIGXFSZ, SIG_IGN);
-    crash_reports_begin();
+    crash_reports_begin(argc > 1 && strcmp(argv[1], "run") == 0);
     enum ar_status status =
         argc > 1 ? run_command(argc - 1, argv + 1, &error)
                  : ar_invalid(&error, "no command given; `allocrig help` lists them");
@@ -142,6 +153,6 @@ int main(int argc, char **argv)
     if (status && status != CLI_HELPED)
         sentence_say(stderr, "allocrig: %s",
                      error.text[0] ? error.text : ar_status_meaning(status));
-    crash_reports_end();
+    crash_reports_returned();
     return (int)status >= CLI_EXIT ? (int)status - CLI_EXIT : ar_status_exit(status);
 }

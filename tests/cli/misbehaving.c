@@ -23,7 +23,9 @@ enum harm {
     HARM_ABORT,
     HARM_SPIN,
     HARM_MUTE,
-    HARM_EXIT
+    HARM_EXIT,
+    HARM_QUICK,
+    HARM_LATE
 };
 
 #define HOOKS "alloc|free|stats|walk|validate|room|use|retire|progress|trim|problem|create|destroy"
@@ -83,9 +85,9 @@ static const struct ar_option misbehaving_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"least", AR_OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
      NULL, "bytes of the smallest class"},
-    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_EXIT, NULL,
+    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_LATE, NULL,
      "1: crash, 2: hang, 3: leave the process, 4: the same, with success, 5: abort, 6: spin, "
-     "7: HOST_MEMORY without a sentence, 8: exit"},
+     "7: HOST_MEMORY without a sentence, 8: exit, 9: quick_exit, 10: leave when the process ends"},
     {"after", AR_OPTION_COUNT, offsetof(struct misbehaving_values, after), "3", 0, 1000000, NULL,
      "requests that go well"},
     {"hook", AR_OPTION_CHOICE, offsetof(struct misbehaving_values, hook), "alloc", 0, 0, HOOKS,
@@ -106,6 +108,11 @@ struct misbehaving {
     uint64_t last_address; /* of the block before */
 };
 
+static void leave(void)
+{
+    _exit(7);
+}
+
 static void do_harm(enum harm harm)
 {
     struct sigaction now;
@@ -125,7 +132,11 @@ static void do_harm(enum harm harm)
         ;
     if (harm == HARM_EXIT)
         exit(0);
-    if (harm != HARM_NONE)
+    if (harm == HARM_QUICK)
+        quick_exit(0);
+    if (harm == HARM_LATE)
+        atexit(leave);
+    else if (harm != HARM_NONE)
         _exit(harm == HARM_LEAVE ? 7 : 0);
 }
 

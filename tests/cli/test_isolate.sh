@@ -126,7 +126,13 @@ if [ "${TEST_VARIANT:-release}" = release ]; then
     refuses an_exit_in_minimize 4 "$ended" minimize "$tape" --until fails -p "$bad:harm=8" -o "$tmp/least.trace"
     refuses an_exit_in_gen 4 "$ended" gen robson -p "$bad:harm=4" -o "$tmp/robson.trace"
     refuses an_exit_in_drift 4 "$ended" drift workloads/data/lora_recompute.default.csv.gz -p "$bad:harm=8" --steps 10
-    MISBEHAVING_ENTRY=8 refuses an_exit_at_the_entry 4 "$ended" list policies "$bad"
+    check it_says_that_run_goes_on grep -q '; `allocrig run` goes on with other policies$' "$err"
+    refuses a_quick_exit 4 "$ended" fidelity "$tape" -p "$bad:harm=9"
+    run explain "$tape" -p "$bad:harm=10"
+    check an_exit_after_the_end [ "$status:$(grep -c '/bad.so" ended the process with status 7 after its last result$' "$err")" = 4:1 ]
+    MISBEHAVING_ENTRY=8 refuses an_exit_at_the_entry 4 "$ended$" list policies "$bad"
+    MISBEHAVING_ENTRY=1 refuses a_crash_at_the_entry_in_run 4 'bad.so" crashed: signal 11 [^;]*$' \
+        run -p torch -p "$bad" -w order_flip
     check the_recording_is_not_written [ ! -e "$tmp/robson.trace" ]
     MISBEHAVING_MARK=$tmp/marked env --default-signal=INT "$ALLOCRIG" explain "$tape" -p "$bad:harm=2" >"$out" 2>"$err" &
     process=$!
