@@ -190,9 +190,7 @@ static enum ar_status check(const struct arguments *self, struct ar_error *error
 static enum ar_status find_suite(int argc, char **argv, const char **path, struct ar_error *error)
 {
     struct arguments first = {.suite = SUITE_DEFAULTS};
-    struct cli_page first_page = page;
-    first_page.quiet = true;
-    enum ar_status status = cli_parse(&first_page, argc, argv, &first, error);
+    enum ar_status status = cli_parse(&page, argc, argv, &first, error);
     *path = first.suite_path;
     suite_close(&first.suite);
     return status;
@@ -215,6 +213,8 @@ static enum ar_status read_and_run(struct arguments *self, int argc, char **argv
                                    struct ar_error *error)
 {
     const char *path;
+    struct cli_page second = page;
+    second.quiet = true;
     AR_TRY(find_suite(argc, argv, &path, error));
     if (path)
         AR_TRY(check_suite_path(path, error));
@@ -223,7 +223,7 @@ static enum ar_status read_and_run(struct arguments *self, int argc, char **argv
     if (self->suite.axis_count)
         return ar_invalid(error, "%s:%u: a suite with [grid] is run by `allocrig sweep %s`", path,
                           self->suite.axes[0].line, path);
-    AR_TRY(cli_parse(&page, argc, argv, self, error));
+    AR_TRY(cli_parse(&second, argc, argv, self, error));
     AR_TRY(check(self, error));
     AR_TRY(suite_put_first(&self->suite, error));
     AR_TRY(fill_in(self, error));

@@ -186,6 +186,13 @@ wait
 check a_pipe_that_is_written_too grep -q 'run: .*pipe is a named pipe; this waits for a program at its other end$' "$err"
 check a_pipe_is_named_once [ "$(grep -c 'named pipe' "$err")" = 1 ]
 check a_pipe_is_written grep -q '"schema"' "$tmp/written.json"
+mkfifo "$tmp/suite.ini"
+"$ALLOCRIG" run "$tmp/suite.ini" -d sim -p growth -w order_flip >"$out" 2>"$err" &
+for ((tries = 0; tries < 100 && !$(grep -c 'named pipe' "$err"); tries++)); do sleep 0.1; done
+check a_suite_is_announced_before_it_is_read grep -q 'run: .*suite.ini is a named pipe; this waits' "$err"
+timeout 10 sh -c ': >"$1"' - "$tmp/suite.ini"
+wait
+check a_suite_is_named_once [ "$(grep -c 'named pipe' "$err")" = 1 ]
 refuses history_of_a_pipe 2 'pipe: a history is a regular file; write these lines' history "$tmp/pipe"
 
 # A seed that no reader of JSON takes would make results that cannot be compared.
