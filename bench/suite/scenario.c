@@ -1,6 +1,7 @@
 #include "bench/suite/scenario.h"
 
 #include <ctype.h>
+#include <math.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/fnv.h"
@@ -403,7 +404,7 @@ static enum ar_status take_value(const struct ini_line *line, struct scenario_re
         const char *end = ar_decimal_parse(text, &out->value);
         negative = *text == '-';
         text += negative;
-        if (end && !*end && isdigit((unsigned char)*text) && out->value < 1e18)
+        if (end && !*end && isdigit((unsigned char)*text) && fabs(out->value) < 1e18)
             return AR_OK;
         if (scenario_bytes_parse(text, &number, NULL))
             return bad(line, out->given, "is no number and no size", error);
