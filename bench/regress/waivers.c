@@ -40,11 +40,20 @@ static enum ar_status set_text(char **place, const char *key, const char *value,
         return ar_invalid(error, "the key \"%s\" is given twice; give it once", key);
     if (!value[0])
         return ar_invalid(error, "the key \"%s\" is empty", key);
-    const char *bracket = strchr(value, '[');
-    if (bracket && !strchr(bracket, ']'))
-        return ar_invalid(error, "the pattern \"%.60s\" has a [ without a ]", value);
     *place = strdup(value);
     return *place ? AR_OK : ar_no_memory(error, "the waivers");
+}
+
+/* The same of a pattern. fnmatch would take a [ without a ] for a character of the name. */
+static enum ar_status set_pattern(char **place, const char *key, const char *value,
+                                  struct ar_error *error)
+{
+    for (const char *at = value; (at = strpbrk(at, "\\[")) != NULL; at++)
+        if (*at == '\\' && at[1])
+            at++;
+        else if (*at == '[' && !strchr(at, ']'))
+            return ar_invalid(error, "the pattern \"%.60s\" has a [ without a ]", value);
+    return set_text(place, key, value, error);
 }
 
 static enum ar_status set_most(struct waiver *waiver, const char *value, struct ar_error *error)
@@ -63,13 +72,13 @@ static enum ar_status set_key(struct waiver *waiver, const char *key, const char
     static const char *const keys[] = {"metric", "policy", "workload", "commit",
                                        "reason", "until",  "at-most"};
     if (strcmp(key, "metric") == 0)
-        return set_text(&waiver->metric, key, value, error);
+        return set_pattern(&waiver->metric, key, value, error);
     if (strcmp(key, "policy") == 0)
-        return set_text(&waiver->policy, key, value, error);
+        return set_pattern(&waiver->policy, key, value, error);
     if (strcmp(key, "workload") == 0)
-        return set_text(&waiver->workload, key, value, error);
+        return set_pattern(&waiver->workload, key, value, error);
     if (strcmp(key, "commit") == 0)
-        return set_text(&waiver->commit, key, value, error);
+        return set_pattern(&waiver->commit, key, value, error);
     if (strcmp(key, "reason") == 0)
         return set_text(&waiver->reason, key, value, error);
     if (strcmp(key, "at-most") == 0)
