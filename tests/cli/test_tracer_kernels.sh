@@ -10,7 +10,8 @@ python=$(command -v python3)
 export PYTHONDONTWRITEBYTECODE=1
 measured=results/published/h200/kernels
 compare() { "$python" workloads/record/tracer/measure/check_kernels.py "$@" >"$out" 2>"$err"; }
-others='(?!aten\.(linalg|_linalg|_fft|cholesky)).*' # sizes of cuFFT and cuSOLVER are fits
+fitted='aten\.(linalg|_linalg|_fft|cholesky)' # sizes of cuFFT and cuSOLVER are fits
+others="(?!$fitted).*"
 
 # plans STATEMENTS: they see plan(name, tensors...) and context(sm=...)
 plans() {
@@ -32,7 +33,7 @@ EOF
 
 check exact_in_measured_calls compare --every 4 --least 0.95 "$measured/measured.tsv.gz" --operator "$others"
 check exact_in_unseen_calls compare --every 2 --least 0.99 "$measured/unseen.tsv.gz" --operator "$others"
-check transforms_and_linear_algebra compare --every 4 --least 0.45 "$measured/unseen.tsv.gz"
+check transforms_and_linear_algebra compare --least 0.55 "$measured/unseen.tsv.gz" --operator "$fitted.*"
 check eigenvalues_within_a_thousandth plans "
 words = lambda *shape, dtype='float32': plan('_linalg_eigh.default', (tensor(*shape, dtype=dtype),),
                                              [tensor(*shape[:-1], dtype=dtype), tensor(*shape, dtype=dtype)])
