@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Draws programs of a blind round by lot: draw.py [--seed N] [--before FOLDER]
+"""Draws programs of a blind round by lot: draw.py [--seed N] [--before FOLDER] [--spare]
 
 Prints one line a program: source, what it trains, recipe. The programs are then written as drawn, and not drawn again.
 4 are of torchvision (a family is a module of torchvision.models), 4 of timm (a module of timm.models), 7 of
 transformers (first a task, then a model type that has a class for it), 5 of KINDS, which are written out. A family is
 left out if a program of FOLDER uses it or names it, and if it cannot be built without a download or has more than 80
 million parameters (transformers: any number, its configuration is made small). Recipes are dealt from decks.
+--spare prints, for each task, its model type and the next one in the order of the lot, for one that fails on any card.
+
+FOLDER must hold the programs of earlier rounds alone: with those of this round in it, others are drawn. drawn.tsv says
+with which commit its programs were drawn.
 """
 import argparse
-import importlib
 import os
 import random
 import re
@@ -59,20 +62,28 @@ def words(text):
     return {re.sub(r"_", "", n).lower() for n in names | parts}
 
 
+def module_of(source, name):
+    """The family of an architecture; those of pictures and of videos with one name are one."""
+    known = timm.model_entrypoint if source == "timm" else torchvision.models.get_model_builder
+    return source, known(name).__module__.split(".")[-1]
+
+
 def used_by(folder):
     """What earlier programs name, and the modules of the networks that they build."""
-    text = "".join(open(f"{folder}/{n}").read() + " " + n[:-3] + " " for n in sorted(os.listdir(folder)) if n.endswith(".py"))
-    modules = {timm.model_entrypoint(n).__module__ for n in re.findall(r'create_model\("(\w+)', text) if timm.is_model(n)}
+    programs = [n for n in sorted(os.listdir(folder)) if n.endswith(".py")]
+    text = "".join(open(f"{folder}/{n}").read() + " " + n[:-3] + " " for n in programs)
+    modules = {module_of("timm", n) for n in re.findall(r'create_model\("(\w+)', text) if timm.is_model(n)}
     names = re.findall(r"torchvision\.models\.(?:\w+\.)*?([a-z0-9_]+)\(", text)
-    modules |= {torchvision.models.get_model_builder(n).__module__ for n in names if n in torchvision.models.list_models()}
+    modules |= {module_of("torchvision", n) for n in names if n in torchvision.models.list_models()}
     configs = set(re.findall(r"(\w+?)(?:Text|Vision)?Config\b", text))
     return words(text), modules, {c.lower() for c in configs}
 
 
 def plain(family):
-    """A family's name without its version: efficientformer_v2 is efficientformer, mobilenetv3 mobilenet."""
-    name = re.sub(r"[^a-z0-9]", "", family.split(".")[-1].lower())
-    return {name, re.sub(r"v?\d+$", "", name)}
+    """A family's names, also without a version and "transformer": mobilenetv3, mobilenet; swin_transformer_v2, swin."""
+    name = re.sub(r"[^a-z0-9]", "", family.lower())
+    bare = re.sub(r"v?\d+$", "", name)
+    return {name, bare, bare.removesuffix("transformer") or bare}
 
 
 def build(make, most=None):
@@ -91,24 +102,29 @@ def build(make, most=None):
         signal.alarm(0)
 
 
+def of_registry(source, name):
+    if source == "timm":
+        return timm.create_model(name)
+    whole = re.search("detection|segmentation", torchvision.models.get_model_builder(name).__module__)
+    return torchvision.models.get_model(name, weights=None, **({"weights_backbone": None} if whole else {}))
+
+
 def registries(lot, used):
     """The families of torchvision and timm, in the order of the lot, each with an architecture."""
     known, modules, _ = used
-    for source, names, module, make in (
-            ("torchvision", [n for n in torchvision.models.list_models() if not n.startswith("quantized")],
-             lambda n: torchvision.models.get_model_builder(n).__module__,
-             lambda n: torchvision.models.get_model(n, weights=None, **({"weights_backbone": None} if "detection" in torchvision.models.get_model_builder(n).__module__ or "segmentation" in torchvision.models.get_model_builder(n).__module__ else {}))),
-            ("timm", timm.list_models(), lambda n: timm.model_entrypoint(n).__module__, timm.create_model)):
+    pictures = [n for n in torchvision.models.list_models() if not n.startswith("quantized")]
+    for source, names in (("torchvision", pictures), ("timm", timm.list_models())):
         families = {}
         for n in names:
-            families.setdefault(module(n), []).append(n)
-        families = {f: m for f, m in families.items() if f not in modules and not plain(f) & known}
+            families.setdefault(module_of(source, n)[1], []).append(n)
+        families = {f: m for f, m in families.items() if (source, f) not in modules and not plain(f) & known}
         left = 4
         for f in lot.sample(sorted(families), len(families)):
-            entry = next((n for n in lot.sample(families[f], len(families[f])) if build(lambda n=n: make(n), 80e6)), None)
+            order = lot.sample(families[f], len(families[f]))
+            entry = next((n for n in order if build(lambda n=n: of_registry(source, n), 80e6)), None)
             if entry and left:
                 left -= 1
-                yield source, f"{f.split('.')[-1]}: {entry}"
+                yield source, f"{f}: {entry}"
 
 
 def heads(lot, used, most=1):
@@ -133,9 +149,9 @@ def heads(lot, used, most=1):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--seed", type=int, default=1814, help="issue 18, round 14")
+    p.add_argument("--seed", type=int, default=1814, help="1814, that of the fourteenth round")
     p.add_argument("--before", default=HERE + "/programs")
-    p.add_argument("--spare", action="store_true", help="print each task's next model type as well, for one that fails on any card")
+    p.add_argument("--spare", action="store_true", help="print each task's model type and the next one, nothing else")
     args = p.parse_args()
     lot, used = random.Random(args.seed), used_by(args.before)
     drawn = list(registries(lot, used))
@@ -154,5 +170,4 @@ def main():
 
 
 if __name__ == "__main__":
-    importlib.invalidate_caches()
     main()
