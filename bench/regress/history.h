@@ -23,13 +23,17 @@
 /* One run of a line. The history owns the texts. */
 struct history_run {
     const char *policy, *workload, *workload_name, *device, *frees, *host, *sha256;
-    const char *cause; /* NULL: passed, or unknown */
+    const char *resolved_device; /* as in struct result_row; of an earlier version `device` */
+    const char *cause;           /* NULL: passed, or unknown */
     uint64_t seed;
     bool passed, played; /* as in struct result_run */
     uint64_t first_failed_event;
     double values[METRIC_COUNT]; /* NAN: none */
     bool timed[METRIC_COUNT];
 };
+
+/* As result_row_same. Of an earlier version only the spec of the device is known. */
+bool history_run_same(const struct history_run *a, const struct history_run *b);
 
 struct history_line {
     size_t number; /* in the file, from 1 */

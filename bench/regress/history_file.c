@@ -162,6 +162,9 @@ static enum ar_status parse_run(const struct parse *self, const json_t *object,
     AR_TRY(text_of(self, object, "policy", &run->policy));
     AR_TRY(text_of(self, object, "workload", &run->workload));
     AR_TRY(text_of(self, object, "device", &run->device));
+    run->resolved_device = run->device;
+    if (json_object_get(object, "resolved_device"))
+        AR_TRY(text_of(self, object, "resolved_device", &run->resolved_device));
     AR_TRY(text_of(self, object, "frees", &run->frees));
     AR_TRY(text_of(self, object, "host", &run->host));
     AR_TRY(whole_of(self, object, "seed", &run->seed));
@@ -324,6 +327,8 @@ static void put_run(struct json_writer *writer, const struct result_row *row,
     const struct result_run *run = result_row_least_far(row);
     json_begin_object(writer, NULL);
     JSON_PUT(writer, row, policy, workload, device, frees, host, seed);
+    if (strcmp(row->resolved_device, row->device) != 0)
+        json_put_text(writer, "resolved_device", row->resolved_device);
     json_put_bool(writer, "passed", run->passed);
     json_put_known(writer, "first_failed_event", run->played, run->first_failed_event);
     json_put_text(writer, "cause", run->cause);
@@ -508,19 +513,25 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+bool history_run_same(const struct history_run *a, const struct history_run *b)
+{
+    const bool old = a->resolved_device == a->device || b->resolved_device == b->device;
+    return same_text(a->policy, b->policy) && same_text(a->workload, b->workload) &&
+           (same_text(a->resolved_device, b->resolved_device) ||
+            (old && same_text(a->device, b->device))) &&
+           same_text(a->frees, b->frees) && same_text(a->host, b->host) && a->seed == b->seed;
+}
+
 static bool same_number(double a, double b)
 {
     return isnan(a) ? isnan(b) : a <= b && a >= b;
 }
 
-static bool same_run(const struct history_run *a, const struct history_run *b)
+static bool same_figures_of_run(const struct history_run *a, const struct history_run *b)
 {
-    bool same = same_text(a->policy, b->policy) && same_text(a->workload, b->workload) &&
-                same_text(a->device, b->device) && same_text(a->frees, b->frees) &&
-                same_text(a->host, b->host) && a->seed == b->seed &&
-                same_text(a->sha256, b->sha256) && a->passed == b->passed &&
-                a->played == b->played && a->first_failed_event == b->first_failed_event &&
-                same_text(a->cause, b->cause);
+    bool same = history_run_same(a, b) && same_text(a->sha256, b->sha256) &&
+                a->passed == b->passed && a->played == b->played &&
+                a->first_failed_event == b->first_failed_event && same_text(a->cause, b->cause);
     for (int m = 0; m < METRIC_COUNT && same; m++)
         same = same_number(a->values[m], b->values[m]) && a->timed[m] == b->timed[m];
     return same;
@@ -532,7 +543,7 @@ static bool same_figures(const struct history_line *a, const struct history_line
     bool same = a->run_count == b->run_count && a->count_count == b->count_count &&
                 same_text(a->machine, b->machine);
     for (size_t i = 0; i < a->run_count && same; i++)
-        same = same_run(&a->runs[i], &b->runs[i]);
+        same = same_figures_of_run(&a->runs[i], &b->runs[i]);
     for (size_t i = 0; i < a->count_count && same; i++) {
         const struct instruction_count *left = &a->counts[i];
         const struct instruction_count *right = &b->counts[i];

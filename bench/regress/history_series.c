@@ -24,13 +24,6 @@ struct making {
     struct ar_error *error;
 };
 
-/* A history has one copy of each text, so pointers can be compared. */
-static bool same_run(const struct history_run *a, const struct history_run *b)
-{
-    return a->policy == b->policy && a->workload == b->workload && a->device == b->device &&
-           a->frees == b->frees && a->host == b->host && a->seed == b->seed;
-}
-
 static bool fits(const char *pattern, const char *text)
 {
     return !pattern || fnmatch(pattern, text, 0) == 0;
@@ -49,7 +42,7 @@ static size_t track(struct making *self, const struct history_run *run, size_t n
     /* Lines mostly have the same order. */
     for (size_t i = 0; i < self->run_count; i++) {
         size_t at = (near + i) % self->run_count;
-        if (same_run(self->runs[at].run, run))
+        if (history_run_same(self->runs[at].run, run))
             return at;
     }
     if (!ar_array_make_room(&self->runs, self->run_count, &self->run_room, sizeof *self->runs))

@@ -147,6 +147,15 @@ add "$tmp/another.json" 2
 check another_workload_is_no_change [ "$status" = 0 ]
 check another_workload_has_no_row says 'Changes: 0 for the worse, 0 for the better, 0 between'
 
+# a device is what its spec stands for
+history=$tmp/devices.jsonl
+for device in 1:sim 2:sim:profile=h100 3:sim:profile=l4; do
+    "$ALLOCRIG" run -d "${device#*:}" -p growth -w order_flip --json "$tmp/device.json" >"$tmp/table"
+    add "$tmp/device.json" "${device%%:*}"
+    run history "$history" --metric driver_calls
+    check "series_of_devices_${device%%:*}" says "^Series: $((${device%%:*} > 2 ? 2 : 1)), over commits: ${device%%:*}\\."
+done
+
 # ---- instructions: a folder of results and counts; 0.4 % more at each commit
 history=$tmp/counts.jsonl
 mkdir "$tmp/counted"
