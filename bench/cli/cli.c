@@ -61,8 +61,9 @@ static const char *shortest(const char *const *names, size_t count)
     return two ? NULL : found;
 }
 
-enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
-                           size_t count, struct ar_error *error)
+/* `word` as in `names`; `written`: as the user wrote it. */
+static enum ar_status unknown_as(const char *what, const char *word, const char *written,
+                                 const char *const *names, size_t count, struct ar_error *error)
 {
     const char *longer[16];
     char all[512];
@@ -76,13 +77,19 @@ enum ar_status cli_unknown(const char *what, const char *word, const char *const
         with = names_with(word, false, names, count, longer, room);
     if (with && !near) {
         join_names(longer, with, all, sizeof all);
-        return ar_invalid(error, "there is no %s \"%.60s\"; did you mean: %s?", what, word, all);
+        return ar_invalid(error, "there is no %s \"%.60s\"; did you mean: %s?", what, written, all);
     }
     if (near)
-        return ar_invalid(error, "there is no %s \"%.60s\"; did you mean \"%s\"?", what, word,
+        return ar_invalid(error, "there is no %s \"%.60s\"; did you mean \"%s\"?", what, written,
                           near);
     join_names(names, count, all, sizeof all);
-    return ar_invalid(error, "there is no %s \"%.60s\"; there are: %s", what, word, all);
+    return ar_invalid(error, "there is no %s \"%.60s\"; there are: %s", what, written, all);
+}
+
+enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
+                           size_t count, struct ar_error *error)
+{
+    return unknown_as(what, word, word, names, count, error);
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
@@ -144,7 +151,7 @@ enum ar_status cli_card_find(const char *name, struct sim_profile *out, struct a
                           "TRACE --capacity %.40s` about a size",
                           name, name);
     if (!profile)
-        return cli_unknown("card", plain, names, count, error);
+        return unknown_as("card", plain, name, names, count, error);
     return sim_profile_read(sim_profile_builtin(profile), profile, out, error);
 }
 

@@ -35,7 +35,7 @@ refuses a_part_of_a_card 2 'no card "4090"; did you mean: rtx4090\?' capacity x.
 refuses the_version_is_an_option 2 'no command "version"; did you mean "--version"' version
 refuses the_version_is_of_the_program 2 'no option --version; `allocrig --version` prints that' run --version
 refuses a_card_in_capitals 2 'x.trace: ' advise x.trace --card 'RTX 4090'
-refuses a_card_nearly_in_capitals 2 'no card "rtx4091"; did you mean "rtx4090"' advise x.trace --card 'RTX 4091'
+refuses a_card_nearly_in_capitals 2 'no card "RTX 4091"; did you mean "rtx4090"' advise x.trace --card 'RTX 4091'
 refuses a_profile_of_no_card 2 'no card "bump"; there are: a10, .*, b300, gb10' advise x.trace --card bump
 refuses a_card_and_a_device 2 'give one device' advise x.trace --card l4 -d sim:capacity=1GiB
 refuses a_card_is_a_profile 2 'advise needs a simulated device: .* -d sim:profile=rtx4090' advise x.trace -d rtx4090
