@@ -416,8 +416,6 @@ static enum ar_status find_long(const struct cli_page *page, const char *name,
         return ar_invalid(error, "--%s is ambiguous; write the whole name of the option", name);
     if (!count)
         return unknown_long(page, name, error);
-    if ((*found)->alias)
-        *found = page_option(page, (*found)->alias);
     return AR_OK;
 }
 
@@ -455,19 +453,23 @@ static enum ar_status read_long(struct cursor *cursor, struct ar_error *error)
     const char *word = cursor->argv[cursor->at] + 2;
     const char *equals = strchr(word, '=');
     const char *value = equals ? equals + 1 : NULL;
-    const struct cli_option *option = NULL;
+    const struct cli_option *written = NULL;
     snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - word) : strlen(word)),
              word);
-    AR_TRY(find_long(cursor->page, name, &option, error));
-    if (!option->value && value)
-        return ar_invalid(error, "--%s takes no value", option->name);
-    if (option->value && !value) {
+    AR_TRY(find_long(cursor->page, name, &written, error));
+    if (!written->value && value)
+        return ar_invalid(error, "--%s takes no value", written->name);
+    if (written->value && !value) {
         if (cursor->at + 1 == cursor->argc)
-            return ar_invalid(error, "--%s needs a value: --%s %s", option->name, option->name,
-                              option->value);
+            return ar_invalid(error, "--%s needs a value: --%s %s", written->name, written->name,
+                              written->value);
         value = cursor->argv[++cursor->at];
     }
-    return take_value(cursor, option, value, error);
+    if (!written->alias)
+        return take_value(cursor, written, value, error);
+    return ar_error_prefix(
+        error, take_value(cursor, page_option(cursor->page, written->alias), value, error),
+        "--%s is --%s", written->name, written->alias);
 }
 
 static enum ar_status read_short(struct cursor *cursor, struct ar_error *error)

@@ -296,14 +296,15 @@ enum ar_status suite_note_key(struct text_list *keys, const struct ini_line *lin
                               struct ar_error *error)
 {
     AR_FREED char *name = NULL;
+    const char *written = *key;
     *key = strcmp(*key, "draws") == 0 ? "replicates" : *key; /* its former name */
     if (asprintf(&name, "%s/%s", line->section, *key) < 0)
         return ar_no_memory(error, "a key");
     for (size_t i = 0; i < keys->count; i++)
         if (strcmp(keys->items[i], name) == 0)
-            return ar_error_set(error, AR_FORMAT,
-                                "%s:%u: the key \"%.60s\" is given twice; give it once", line->path,
-                                line->number, *key);
+            return ar_error_set(
+                error, AR_FORMAT, "%s:%u: the key \"%.60s\"%s is given twice; give it once",
+                line->path, line->number, written, written == *key ? "" : ", now \"replicates\",");
     return text_list_add(keys, name, error);
 }
 

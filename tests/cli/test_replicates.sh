@@ -201,10 +201,11 @@ check page_has_medians grep -q '^Medians over the replicates, or in how many a p
 # -- the former names, an option and a key, for one release
 run run -d sim -p growth -p torch -w random:events=500 --draws 2 --csv "$tmp/former.csv"
 check former_option [ "$(wc -l <"$tmp/former.csv")" = 5 ]
-refuses former_option_beside 2 '--replicates is given twice' run -d sim -p growth -w random:events=500 --replicates 2 --draws 3
+refuses former_option_beside 2 '--draws is --replicates: --replicates is given twice' run -d sim -p growth -w random:events=500 --replicates 2 --draws 3
+refuses former_option_wrong 2 '--draws is --replicates: replicates: "x"' run -d sim -p growth -w order_flip --draws x
 sed 's/^replicates = /draws = /' "$tmp/against.ini" >"$tmp/former.ini"
 run run "$tmp/former.ini" --csv "$tmp/former_key.csv"
 check former_key [ "$(wc -l <"$tmp/former_key.csv")" = 5 ]
 sed 's/^replicates = .*/&\ndraws = 3/' "$tmp/against.ini" >"$tmp/former.ini"
-refuses former_key_beside 2 'former.ini:[0-9]*: the key "replicates" is given twice' run "$tmp/former.ini"
+refuses former_key_beside 2 'former.ini:[0-9]*: the key "draws", now "replicates", is given twice' run "$tmp/former.ini"
 finish
