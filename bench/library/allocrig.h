@@ -152,12 +152,13 @@ AR_API enum ar_status ar_experiment_open(const struct ar_library *library,
                                          struct ar_experiment **out, struct ar_error *error);
 AR_API void ar_experiment_close(struct ar_experiment *experiment);
 
-/* Sets one key. `policy`, `workload` and `device` (default: sim) may be set several times, and all
- * combinations run. The others are those of a suite file with the same values: `frees`, `host`,
- * `metrics`, `seed`, `replicates`, `reps`, `capacities`, `on-fail`, `verify`, `name`, `jobs`
- * (threads of capacity and advise); and for advise `capacity` or `limit`, bytes. What is asked then
- * is INVALID if a key is not for it. A workload with several GPUs is as many workloads,
- * "PATH:device=N"; a `device` that is a number selects one. INVALID names the nearest key. */
+/* Sets one key. `policy` (for runs and capacities), `workload` and `device` (default: sim) may be
+ * set several times, and all combinations run. The others are those of a suite file with the same
+ * values: `frees`, `host`, `metrics`, `seed`, `replicates`, `reps`, `capacities`, `on-fail`,
+ * `verify`, `name`, `jobs` (threads of capacity and advise); and for advise `capacity` or `limit`,
+ * bytes. What is asked then is INVALID if a key is not for it. A workload with several GPUs is as
+ * many workloads, "PATH:device=N"; a `device` that is a number selects one. INVALID names the
+ * nearest key. */
 AR_API enum ar_status ar_experiment_set(struct ar_experiment *experiment, const char *key,
                                         const char *value, struct ar_error *error);
 

@@ -70,12 +70,12 @@ enum { ASKED_RUNS = 1, ASKED_CAPACITIES = 2, ASKED_ADVICE = 4, ASKED_ANY = 7 };
 static const struct {
     const char *name;
     unsigned of;
-} keys[] = {{"policy", ASKED_ANY},
+} keys[] = {{"policy", ASKED_RUNS | ASKED_CAPACITIES},
             {"workload", ASKED_ANY},
             {"device", ASKED_ANY},
             {"capacity", ASKED_ADVICE},
             {"limit", ASKED_ADVICE},
-            {"name", ASKED_ANY},
+            {"name", ASKED_RUNS},
             {"capacities", ASKED_RUNS},
             {"frees", ASKED_ANY},
             {"host", ASKED_ANY},
@@ -85,7 +85,7 @@ static const struct {
             {"on-fail", ASKED_RUNS},
             {"verify", ASKED_RUNS},
             {"seed", ASKED_ANY},
-            {"jobs", ASKED_ANY}};
+            {"jobs", ASKED_CAPACITIES | ASKED_ADVICE}};
 
 static enum ar_status apply(struct planned *self, const char *key, const char *value,
                             unsigned asked, struct ar_error *error)
@@ -100,8 +100,9 @@ static enum ar_status apply(struct planned *self, const char *key, const char *v
         return ar_name_unknown("an experiment has no key", key, names, at, NULL, error);
     if (!(keys[at].of & asked))
         return ar_invalid(error, "%s has no effect on %s", key,
-                          asked == ASKED_ADVICE       ? "advice"
-                          : asked == ASKED_CAPACITIES ? "a search of capacities"
+                          asked == ASKED_ADVICE       ? "advice; leave it out"
+                          : asked == ASKED_CAPACITIES ? "a search of capacities; leave it out"
+                          : strcmp(key, "jobs") == 0  ? "runs, which are one after the other"
                                                       : "runs; a device has a capacity, such as "
                                                         "sim:capacity=8GiB");
     if (strcmp(key, "policy") == 0)

@@ -100,13 +100,12 @@ other.free(twice)
 for refused, why in ((lambda: hand.free(12), "takes the block that alloc() returned"),
                      (lambda: hand.free(foreign), "freed already, or of another session"),
                      (lambda: other.free(twice), "freed already, or of another session"),
-                     (lambda: hand.alloc(5, stream=2**32), "stream is 4294967296"),
+                     (lambda: hand.alloc(5, stream=65536), "stream is 65536; write a whole number from 0 to 65535"),
                      (lambda: hand.free(first, stream=2**32 + 1), "stream is 4294967297"),
                      (lambda: hand.alloc(5, stream=-1), "stream is -1"),
                      (lambda: hand.alloc(2**64 + 5), "size is 18446744073709551621"),
                      (lambda: allocrig.Session("torch", seed=-1), "seed is -1; write a whole number from 0 to"),
-                     (lambda: allocrig.run("tor\0ch", "order_flip"), "contains a NUL character"),
-                     (lambda: allocrig.advise("order_flip", policy="vmm"), "leave out policy=")):
+                     (lambda: allocrig.run("tor\0ch", "order_flip"), "contains a NUL character")):
     try:
         refused()
         raise AssertionError("nothing was refused")
@@ -119,6 +118,10 @@ for refused, why in (
         (lambda: allocrig.run("torch", "order_flip", limit="1MiB"), "limit has no effect on runs"),
         (lambda: allocrig.capacity("torch", "order_flip", capacity=3), "capacity has no effect on a search of capacities"),
         (lambda: allocrig.capacity("torch", "order_flip", capacities="1MiB"), "capacities has no effect on a search"),
+        (lambda: allocrig.capacity("torch", "order_flip", name="x"), "name has no effect on a search"),
+        (lambda: allocrig.run("torch", "order_flip", jobs=4), "jobs has no effect on runs, which are one after the other"),
+        (lambda: allocrig.advise("order_flip", policy="vmm"), "policy has no effect on advice; leave it out"),
+        (lambda: allocrig.advise("order_flip", name="x"), "name has no effect on advice"),
         (lambda: allocrig.advise("order_flip", replicates=3), "replicates has no effect on advice")):
     try:
         refused()

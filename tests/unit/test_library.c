@@ -228,6 +228,8 @@ TEST(a_card_has_any_size)
     assert_int_equal(ar_capacities_row(capacities, 0, &found, sizeof found, NULL), AR_OK);
     assert_int_equal(found.safe_bytes, 100 * AR_GIB);
     ar_capacities_close(capacities);
+    ar_experiment_close(experiment);
+    experiment = experiment_of(library, NULL, file.path, "sim");
     assert_int_equal(ar_experiment_set(experiment, "capacity", "288GiB", NULL), AR_OK);
     assert_int_equal(ar_experiment_advise(experiment, &advice, NULL), AR_OK);
     assert_int_equal(ar_advice_row(advice, 0, &setting, sizeof setting, NULL), AR_OK);
@@ -261,6 +263,10 @@ TEST(gpus_of_a_workload_are_apart)
         assert_int_equal(value.integer, peaks[i]);
     }
     ar_results_close(results);
+    assert_says(ar_experiment_advise(experiment, &advice, &test_error), AR_INVALID,
+                "policy has no effect on advice");
+    ar_experiment_close(experiment);
+    experiment = experiment_of(library, NULL, TWO_GPUS, "sim");
     assert_ok(ar_experiment_set(experiment, "capacity", "64MiB", &test_error));
     assert_ok(ar_experiment_advise(experiment, &advice, &test_error));
     size_t count = ar_advice_count(advice);

@@ -197,7 +197,7 @@ def capacity(policy, workload, device="sim", **options):
 def _whole(name, number, bits):
     """`number`, which ctypes would cut to so many bits without a word."""
     if not 0 <= operator.index(number) < 2**bits:
-        raise ValueError(f"{name} is {number}; write a whole number from 0 to 2**{bits} - 1")
+        raise ValueError(f"{name} is {number}; write a whole number from 0 to {2**bits - 1}")
     return number
 
 
@@ -219,7 +219,7 @@ class Session:
     def alloc(self, size, stream=0):
         """A block, with `address` and `granted_bytes`; None if there is no memory."""
         block = _library.Block()
-        request = _library.Request(bytes=_whole("size", size, 64), stream=_whole("stream", stream, 32))
+        request = _library.Request(bytes=_whole("size", size, 64), stream=_whole("stream", stream, 16))
         try:
             self._lib.ar_session_alloc(self._opened(), ctypes.byref(request), ctypes.byref(block))
         except Error as error:
@@ -236,7 +236,7 @@ class Session:
         session = self._opened()
         if self._live.get(id(block)) is not block:
             raise ValueError("the block is freed already, or of another session")
-        self._lib.ar_session_free(session, ctypes.byref(block), _whole("stream", stream, 32))
+        self._lib.ar_session_free(session, ctypes.byref(block), _whole("stream", stream, 16))
         del self._live[id(block)]
 
     def stats(self):
@@ -255,8 +255,6 @@ def advise(workload, capacity=None, device="sim", *, limit=None, **options):
     one fits, then by rank. `own`: a setting of the recorded framework; `given`: the recorded one. `capacity` is what the
     program may have (None: the recorded one, if it is known), `limit` the same as a limit that the program sets for itself."""
     lib, rows, found = _lib(), Rows(), _library.Setting()
-    if "policy" in options:
-        raise ValueError("advise() tries the settings of the recorded framework: leave out policy=")
     options = dict(options, capacity=capacity, limit=limit)
     with _experiment(lib, [], workload, device, options) as experiment, \
             _Handle(lib.ar_experiment_advise, lib.ar_advice_close, experiment) as advice:
