@@ -71,8 +71,11 @@ static void print_memory(FILE *stream, const struct trace_info *info, const stru
     fprintf(stream, "requested    %s in %" PRIu64 " requests, the largest %s\n",
             AR_SIZE(info->allocated_bytes), info->allocs + info->probes,
             AR_SIZE(inspect->largest_bytes));
-    fprintf(stream, "never freed  %" PRIu64 " blocks, %s\n", inspect->kept_blocks,
+    fprintf(stream, "never freed  %" PRIu64 " blocks, %s", inspect->kept_blocks,
             AR_SIZE(inspect->kept_bytes));
+    if (inspect->kept_pinned_bytes)
+        fprintf(stream, ", of these %s pinned", AR_SIZE(inspect->kept_pinned_bytes));
+    fputc('\n', stream);
     if (inspect->pending_blocks)
         fprintf(stream, "pending      %" PRIu64 " blocks freed but not completed at the end\n",
                 inspect->pending_blocks);

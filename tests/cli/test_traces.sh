@@ -122,6 +122,10 @@ refuses convert_three_names 2 'one file too many' convert "$tape" "$tmp/x.txt" "
 refuses convert_missing 2 "$tmp/no.bin: .*No such file" convert "$tmp/no.bin" "$tmp/x.txt"
 refuses convert_missing_merge 2 "$tmp/no.bin: .*No such file" convert "$tape" "$tmp/x.txt" --merge "$tmp/no.bin"
 printf '\xff\xfea\0,\0' >"$tmp/utf16.txt"
+printf '# allocrig-trace 1\na,0,1000\na,1,1048576,space=pinned\nf,0\n' >"$tmp/pinned.trace"
+run inspect "$tmp/pinned.trace"
+check blocks_at_once_are_those_of_the_card says '^live peak    1000 B at event 0; at most 1 blocks at once$'
+check what_is_kept_may_be_pinned says '^never freed  1 blocks, 1\.000 MiB, of these 1\.000 MiB pinned$'
 refuses utf_16 2 'utf16.txt: no trace: this is a text in UTF-16; save it as UTF-8' inspect "$tmp/utf16.txt"
 printf '# allocrig-trace 1\ra,0,4\r' >"$tmp/cr.txt"
 refuses lines_that_end_with_cr 2 'cr.txt:1: lines end with CR alone; save them with LF' inspect "$tmp/cr.txt"

@@ -82,8 +82,8 @@ static enum ar_status take_request(struct pass *pass, const struct trace_event *
         out->peak_live_bytes = pass->live_bytes;
         out->peak_event = pass->event;
     }
-    if (++pass->live_blocks > out->peak_live_blocks)
-        out->peak_live_blocks = pass->live_blocks;
+    pass->live_blocks += !pinned;
+    AR_RAISE(out->peak_live_blocks, pass->live_blocks);
     AR_RAISE(pass->step.peak_live_bytes, pass->live_bytes);
     return AR_OK;
 }
@@ -99,7 +99,7 @@ static void take_end(struct pass *pass, const struct trace_event *event)
         bin->bytes += block->bytes;
         pass->out->free_requested_blocks++;
         *(block->pinned ? &pass->pinned_bytes : &pass->live_bytes) -= block->bytes;
-        pass->live_blocks--;
+        pass->live_blocks -= !block->pinned;
     }
     block->live = false;
     block->pending = event->kind == TRACE_FREE_REQUESTED;
@@ -161,6 +161,8 @@ static void finish(struct pass *pass, const struct trace_info *info)
     for (size_t i = 0; i < pass->block_count; i++) {
         out->kept_blocks += pass->blocks[i].live;
         out->kept_bytes += pass->blocks[i].live ? pass->blocks[i].bytes : 0;
+        out->kept_pinned_bytes +=
+            pass->blocks[i].live && pass->blocks[i].pinned ? pass->blocks[i].bytes : 0;
         out->pending_blocks += pass->blocks[i].pending;
     }
     AR_LOWER(out->stream_count, info->streams);

@@ -33,8 +33,9 @@ struct inspect {
     uint64_t free_requested_blocks, kept_blocks, kept_bytes; /* kept: never freed */
     uint64_t largest_bytes;
     uint64_t peak_live_bytes, peak_event; /* the first event at which it is reached */
-    uint64_t peak_live_blocks;            /* of both spaces */
+    uint64_t peak_live_blocks;            /* on the card */
     uint64_t peak_pinned_bytes;           /* live in pinned host memory */
+    uint64_t kept_pinned_bytes;           /* of kept_bytes */
     uint64_t pending_blocks;              /* free requested, not completed at the end */
     uint64_t kernel_ns, duration_ns;      /* of all kernels; by the last time event */
     uint64_t keys[INSPECT_KEYS];          /* events that have the key */
