@@ -87,7 +87,9 @@ static const struct cli_option options[] = {
      "find the largest value that fits, of NAME in the environment and {NAME} in the arguments",
      CLI_CALL(take_vary)},
     TRACED_OPTIONS,
-    {0, "seeds", "N", "trace with N seeds from --seed on, for the spread of the answer",
+    {0, "seeds", "N",
+     "trace with N seeds from --seed on, for the spread of the answer; a signal then "
+     "ends it without a page",
      CLI_COUNT(seeds, 1, SEEDS_MOST)},
     {0, "json", "FILE", "write the answer as JSON; - is standard output", CLI_FILE(json)},
     {0},
