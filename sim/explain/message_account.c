@@ -378,8 +378,7 @@ static enum message_cause judge_pool(struct message *self)
         return judge_rest(self, together_of(self, holders));
     self->close |= close;
     unsure(self, MESSAGE_REASON_OTHER_CAUSE,
-           most ? unused >= bytes_of(self, MESSAGE_FIGURE_RESERVED) / USUAL_SHARE &&
-                      fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)
+           most ? !is_slack(self) && fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)
                 : enough > 1 || (holder->cause == MESSAGE_OUTSIDE &&
                                  has_nearly_all(self, MESSAGE_FIGURE_RESERVED)));
     unsure(self, MESSAGE_REASON_ASSUMED,

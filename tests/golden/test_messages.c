@@ -424,6 +424,80 @@ TEST(the_same_messages_in_logs_and_pages)
     each_message(check_wrapped, true);
 }
 
+/* ---- samples/: taken by a rule, not chosen -------------------------------------------------- */
+
+struct sample {
+    unsigned rows, several, right, sure_and_wrong;
+};
+
+/* Counts a row "message, thread, verdict, confidence, requested_bytes, reason": bars stand between
+ * several answers that are all right. */
+static void count_row(struct sample *sample, char *line)
+{
+    static char text[TEXT_MOST];
+    char *fields[5], name[80], asked[24];
+    struct message message;
+    sample->several += strchr(line, '|') && strchr(line, '|') < strrchr(line, '\t');
+    for (int i = 0; i < 5; i++) {
+        fields[i] = line;
+        line = strchr(line, '\t');
+        assert_non_null(line);
+        *line++ = '\0';
+    }
+    snprintf(name, sizeof name, "%s.txt", fields[0]);
+    read_file(name, text);
+    bool read = is_read(text, &message);
+    const char *cause = read ? message_cause_name(message.cause) : "none";
+    const char *confidence = read ? message_confidence_name(message.confidence) : "-";
+    snprintf(asked, sizeof asked, "%" PRIu64,
+             read ? message.figures[MESSAGE_FIGURE_ASKED].bytes : 0);
+    bool right = is_one_of(fields[2], cause) && is_one_of(fields[3], confidence) &&
+                 is_one_of(fields[4], asked);
+    if (!right)
+        print_message("%s: %s (%s), %s\n", name, cause, confidence, asked);
+    sample->rows++;
+    sample->right += right;
+    sample->sure_and_wrong += !right && strcmp(confidence, "sure") == 0;
+}
+
+static struct sample count_sample(unsigned number)
+{
+    char path[96], line[1024];
+    struct sample sample = {0};
+    snprintf(path, sizeof path, FOLDER "samples/expected_%u.tsv", number);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "message\tthread\tverdict\tconfidence\trequested_bytes\treason\n");
+    while (fgets(line, sizeof line, file))
+        count_row(&sample, line);
+    fclose(file);
+    return sample;
+}
+
+/* The table of samples/README.md says how many of each sample this version answers as expected. */
+TEST(samples_are_answered_as_their_table_says)
+{
+    static char text[TEXT_MOST];
+    read_file("samples/README.md", text);
+    for (unsigned number = 1; number <= 4; number++) {
+        char start[16];
+        unsigned rows, several, first, sure, right;
+        struct sample sample = count_sample(number);
+        snprintf(start, sizeof start, "\n| %u |", number);
+        const char *row = strstr(text, start);
+        assert_non_null(row);
+        assert_int_equal(sscanf(row + strlen(start), " %u of %u | %u | %u of %u | %u |", &first,
+                                &rows, &sure, &right, &rows, &several),
+                         6);
+        assert_int_equal(sample.rows, rows);
+        assert_int_equal(sample.several, several);
+        assert_int_equal(sample.right, right);
+        assert_int_equal(sample.sure_and_wrong, 0);
+        assert_true(first <= right);
+    }
+}
+
 /* The page and the JSON of a message, or why it is none; the caller frees it. */
 static char *said_of(const char *text)
 {
