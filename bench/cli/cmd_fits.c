@@ -160,6 +160,10 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
 {
     char spec[RECORDED_CARD_SPEC_ROOM];
     struct trace_info *info = &source->info;
+    struct sim_profile card = {.name = ""};
+    const char *name = self->card[0]       ? self->card
+                       : info->limit_bytes ? NULL
+                                           : sim_profile_of_card(info->card);
     AR_TRY(fits_notes_read(source, &out->notes, error));
     if (out->notes.refusal[0])
         return ar_error_set(error, AR_UNSUPPORTED, "fits cannot answer for %s: %s", info->name,
@@ -169,11 +173,14 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
     recorded_card_spec(info, spec);
     if (self->card[0])
         snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim:profile=%s", self->card);
+    if (name)
+        AR_TRY(sim_profile_read(sim_profile_builtin(name), name, &card, error));
     out->config = (struct advise_config){
         .source = source,
         .device = &out->device,
         /* The traced capacity is that of the whole card, of which a process has a part. */
-        .card_asked = self->card[0] || (sim_profile_of_card(info->card) && !info->limit_bytes),
+        .card_asked = name != NULL,
+        .capacity_bytes = name ? fits_usable_bytes(&out->notes, &card) : 0,
         .frees = replay_frees_nearest(info, REPLAY_ORDERED),
         .host = REPLAY_HOST_RECORDED, /* decides when blocks of other streams come back */
         .seed = 1,
@@ -199,7 +206,8 @@ static enum ar_status try_part(void *argument, struct workload_part *part, struc
     AR_TRY(open_part(self, part->source, &opened, error));
     for (size_t i = 0; i < self->vary.settings; i++) {
         struct trial trial, wide;
-        AR_TRY(advise_predict(&opened.config, specs[i], 0, &trial, error));
+        AR_TRY(
+            advise_predict(&opened.config, specs[i], opened.config.capacity_bytes, &trial, error));
         wide = trial;
         if (!trial.passed)
             AR_TRY(advise_predict(&opened.config, specs[i], WIDE * trial.capacity_bytes, &wide,

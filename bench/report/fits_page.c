@@ -123,9 +123,13 @@ static void print_head(FILE *stream, const struct fits_page *page)
     print_verdict(stream, page);
     if (!info->complete)
         say(stream, "The program ended early: this is about the part before that.");
-    say(stream, "Live peak %s%s. Usable memory of %s: %s.", AR_SIZE(page->advice->peak.bytes), step,
-        page->advice->profile[0] ? page->advice->profile : "the card",
-        AR_SIZE(page->advice->capacity_bytes));
+    bool driver = page->notes->took_bytes || page->notes->local_most > page->notes->local_first;
+    say(stream, "Live peak %s%s. Usable memory of %s: %s%s.", AR_SIZE(page->advice->peak.bytes),
+        step, page->advice->profile[0] ? page->advice->profile : "the card",
+        AR_SIZE(page->advice->capacity_bytes),
+        driver && page->advice->capacity_from == ADVISE_FROM_CONFIG
+            ? " without the driver's own for the kernels"
+            : "");
 }
 
 static void bytes_cell(struct table *table, uint64_t bytes)

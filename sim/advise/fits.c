@@ -162,10 +162,11 @@ size_t fits_rows(const struct advise_result *advice, const struct advise_row *ro
     return count;
 }
 
-uint64_t fits_driver_bytes(const struct fits_notes *notes, const struct sim_profile *card)
+uint64_t fits_usable_bytes(const struct fits_notes *notes, const struct sim_profile *card)
 {
     uint64_t local = card->processors * card->threads * (notes->local_most - notes->local_first);
-    return ar_size_round_up(local + notes->took_bytes, card->page_bytes);
+    uint64_t taken = ar_size_round_up(local + notes->took_bytes, card->page_bytes);
+    return card->usable_bytes > taken ? card->usable_bytes - taken : card->page_bytes;
 }
 
 bool fits_smallest_card(uint64_t safe_bytes, const struct fits_notes *notes,
@@ -177,8 +178,7 @@ bool fits_smallest_card(uint64_t safe_bytes, const struct fits_notes *notes,
     bool found = false;
     for (size_t i = 0; i < count && safe_bytes; i++) {
         if (sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, NULL) ||
-            !profile.compute[0] ||
-            profile.usable_bytes < safe_bytes + fits_driver_bytes(notes, &profile) ||
+            !profile.compute[0] || fits_usable_bytes(notes, &profile) < safe_bytes ||
             (found && profile.total_bytes >= out->total_bytes))
             continue;
         *out = profile;

@@ -66,8 +66,9 @@ enum advise_fit fits_row_fit(const struct advise_result *advice, const struct ad
  * the first. Returns their number. */
 size_t fits_rows(const struct advise_result *advice, const struct advise_row *rows[FITS_ROWS_MOST]);
 
-/* What the driver takes on a card beside the context of the process. */
-uint64_t fits_driver_bytes(const struct fits_notes *notes, const struct sim_profile *card);
+/* What a card has for the allocator: without the context of the process and without what the driver
+ * takes for the kernels; at least a page. */
+uint64_t fits_usable_bytes(const struct fits_notes *notes, const struct sim_profile *card);
 
 /* The NVIDIA card of the built-in profiles with the least memory that serves a safe capacity.
  * False: none does. */

@@ -188,6 +188,17 @@ done
 printf '# allocrig-trace 1\nm,step\na,0,5000000000\n' >"$TEST_TMP/late.trace"
 run fits "$TEST_TMP/late.trace" --card l4
 check a_peak_after_the_last_step says '^Live peak 4\.657 GiB, after the last step\. '
+# The driver of an L4 takes 352 bytes for each of 58 x 1536 threads and 64 MiB, 94 MiB in pages of 2 MiB.
+printf '# allocrig-trace 1\n# card: NVIDIA L4\n!,driver,local,1024\n!,driver,took,67108864\n!,driver,local,1376\na,0,%s\nm,step\n' $((23026728960 - 50 * 1048576)) >"$TEST_TMP/driver.trace"
+run fits "$TEST_TMP/driver.trace" --card l4 --json "$TEST_TMP/out.json"
+check the_driver_leaves_too_little [ "$status" = 1 ]
+check in_all_lines grep -qE ' no +a10 +best-fit' "$out"
+check with_what_it_leaves says '^Does not fit on l4 .*, and the card has 21\.35 GiB\.$'
+check of_the_card says "Usable memory of l4: 21\.35 GiB without the driver's own for the kernels\."
+check json_knows_it json fits false
+grep -v driver "$TEST_TMP/driver.trace" >"$TEST_TMP/plain.trace"
+run fits "$TEST_TMP/plain.trace" --card l4
+check without_a_driver_it_fits grep -qE ' yes +l4 +best-fit' "$out"
 refuses no_step 2 '--steps: "0" must be a whole number from 1 on' fits --steps 0 -- true
 refuses no_rank 2 '--world: "0" must be' trace --world 0 -- true
 refuses a_command_without_dashes 2 '"train.py" after "python3": .* write fits -- python3 train\.py' fits python3 train.py
