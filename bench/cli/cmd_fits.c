@@ -462,14 +462,17 @@ static enum ar_status search(struct arguments *self, struct ar_error *error)
     return status;
 }
 
-/* Traces the value of the page with one of the seeds; a signal interrupts the whole command. */
+/* Traces the value of the page with one of the seeds. A signal interrupts the whole command. If the
+ * first one fails, the page is about the part before that. */
 static enum ar_status trace_seed(struct arguments *self, uint64_t number, const char *path,
                                  struct program_end *end, struct ar_error *error)
 {
-    AR_TRY(trace_once(self, self->vary.value, self->first_seed + number, path, end, error));
-    return end->signal && self->seeds > 1
-               ? command_failed(self, end, "no further seed is tried", error)
-               : AR_OK;
+    const uint64_t seed = self->first_seed + number;
+    AR_TRY(trace_once(self, self->vary.value, seed, path, end, error));
+    if (number ? !end->code : !end->signal || self->seeds == 1)
+        return AR_OK;
+    return ar_error_prefix(error, command_failed(self, end, "no further seed is tried", error),
+                           "seed %" PRIu64, seed);
 }
 
 /* Makes the trace of the page, that of the first seed, at `path`, then those of further seeds. */
@@ -483,7 +486,7 @@ static enum ar_status run_command(struct arguments *self, char path[PATH_ROOM],
     snprintf(further, PATH_ROOM, "%s/seed.txt", self->folder);
     if (!self->vary.name[0])
         status = trace_seed(self, 0, path, end, error);
-    for (uint64_t i = 1; i < self->seeds && !status; i++) {
+    for (uint64_t i = 1; i < self->seeds && !status && !end->code; i++) {
         status = trace_seed(self, i, further, &ended, error);
         AR_THEN(status, each_part(self, further, try_part, error));
         (void)unlink(further); /* the tracer refuses a second program in one trace */

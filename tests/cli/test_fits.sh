@@ -161,6 +161,14 @@ MODE=killed run fits --seeds 3 -- python3 "$program"
 check a_signal_ends_the_seeds [ "$status" = 137 ]
 check after_one_run runs 1
 check with_a_reason said 'signal 9 \(Killed\); no further seed is tried$'
+MODE=later run fits --seeds 4 -- python3 "$program"
+check a_further_seed_that_fails [ "$status" = 2 ]
+check has_no_page [ ! -s "$out" ]
+check it_is_named said '^allocrig: seed 2: python3 ended with status 3; no further seed is tried$'
+check none_comes_after_it runs 2
+MODE=dies run fits --seeds 3 -- python3 "$program"
+check none_comes_after_a_first_one_that_fails runs 1
+check which_has_a_page says 'seeds: 1 \('
 if long all_is_known; then
     MODE=exact run fits -- python3 "$program"
     check all_is_known grep -q '^No other operator takes memory that is not known\.$' "$out"

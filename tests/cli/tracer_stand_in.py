@@ -1,7 +1,7 @@
 """A stand-in for a traced program and its tracer: writes a trace by the environment that `allocrig trace` sets.
 
 Eight layers of 40 MiB of weights; each step takes activations in proportion to the batch, which is BATCH or the first
-argument; above CLIFF it is 690 more. MODE makes what goes wrong: fails, dies (no trace is complete), stops, envelope, invalid."""
+argument; above CLIFF it is 690 more. MODE makes what goes wrong: fails, later (fails from seed 2 on), dies (no trace is complete), stops, envelope, invalid."""
 import os
 import sys
 
@@ -12,7 +12,8 @@ batch = int(sys.argv[1] if len(sys.argv) > 1 else env.get("BATCH", "4"))
 if batch > int(env.get("CLIFF", "1000000000")):
     batch += 690
 steps = int(env.get("ALLOCRIG_TRACE_STEPS", "4"))
-spread = int(env.get("ALLOCRIG_TRACE_SEED", "1")) * MIB if "DRAWS" in env else 0
+seed = int(env.get("ALLOCRIG_TRACE_SEED", "1"))
+spread = seed * MIB if "DRAWS" in env else 0
 lines = ["# allocrig-trace 1", "# name: stand_in", "# recorder: torch 2.11.0+cu130",
          f"# capacity: {env['ALLOCRIG_TRACE_CARD_BYTES']}", "# card: " + env["ALLOCRIG_TRACE_CARD"]]
 if "PYTORCH_CUDA_ALLOC_CONF" in env:
@@ -58,4 +59,4 @@ with open(env["ALLOCRIG_TRACE"], "w", encoding="utf-8") as file:
     file.write("\n".join(lines) + "\n")
 if mode == "killed":
     os.kill(os.getpid(), 9)
-sys.exit(3 if mode in ("fails", "dies") else 0)
+sys.exit(3 if mode in ("fails", "dies") or (mode == "later" and seed > 1) else 0)
