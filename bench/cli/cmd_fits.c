@@ -41,7 +41,7 @@ struct arguments {
     char card[SIM_PROFILE_ROOM(name)]; /* the profile that is asked about; "": none */
     struct fits_tried tried;
     struct fits_spread spread;
-    uint64_t runs_most; /* of the search; 0: not known yet */
+    uint64_t runs_most; /* of the search; 0: not known yet, or it is over */
     uint64_t last;      /* the value that was tried last; 0: none */
     size_t searched;    /* the setting whose largest value is searched */
     struct output_set files;
@@ -459,6 +459,7 @@ static enum ar_status search(struct arguments *self, struct ar_error *error)
     if (!vary->value)
         vary->value = vary->low;
     self->spread = (struct fits_spread){0}; /* it is that of one value */
+    self->runs_most = 0;
     return status;
 }
 

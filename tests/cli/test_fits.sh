@@ -126,7 +126,8 @@ if long fits_searches; then
     check json_has_the_value json largest 745
     check json_has_the_other json largest_expandable 746
     # Bytes that follow no line: they rise where it no longer fits.
-    CLIFF=57 run fits --card l4 --vary BATCH=1..64 -- python3 "$program"
+    CLIFF=57 run fits --card l4 --vary BATCH=1..64 --seeds 2 -- python3 "$program"
+    check the_search_is_over_at_the_second_seed said '^allocrig fits: BATCH=57 seed 2$'
     check behind_a_cliff says 'Largest BATCH that fits: 57, with the program'
     most=$(sed -n 's/.*trace 3 of at most //p' "$err")
     check the_bound_holds [ "$(grep -c '^allocrig fits: ' "$err")" -le "$most" ]
