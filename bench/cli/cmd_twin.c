@@ -86,7 +86,11 @@ static enum ar_status read_scenario(const struct arguments *self, struct scenari
         out->cycles = self->cycles;
         out->cycles_line = 0;
     }
-    return scenario_check_cycles(out, error);
+    enum ar_status status = scenario_check_cycles(out, error);
+    if (out->cycles_line)
+        return status;
+    return ar_error_prefix(error, status,
+                           self->cycles != NOT_GIVEN ? "--cycles" : "--set schedule.cycles");
 }
 
 /* Draws the series in `series` with the script of the tree or of the installation. */

@@ -267,6 +267,7 @@ static void twin_compare(const struct scenario *text, const struct twin_setup *s
 static enum ar_status set_unknown(struct scenario *edited, size_t run, char *shown, size_t room,
                                   struct ar_error *error)
 {
+    unsigned line = 0;
     shown[0] = '\0';
     for (size_t i = 0; i < edited->unknown_count; i++) {
         const struct scenario_unknown *one = &edited->unknown[i];
@@ -275,10 +276,13 @@ static enum ar_status set_unknown(struct scenario *edited, size_t run, char *sho
             scenario_set(edited, one->section, one->key, value, one->line, error);
         if (status)
             return ar_error_prefix(error, AR_FORMAT, "%s:%u", edited->path, one->line);
+        if (!strcmp(one->section, "schedule") && !strcmp(one->key, "cycles"))
+            line = one->line;
         text_add(shown, room, "%s%s.%s=%s", i ? " " : "", one->section, one->key, value);
         run /= one->count;
     }
-    return AR_OK;
+    return ar_error_prefix(error, scenario_check_cycles(edited, error), "%s:%u", edited->path,
+                           line);
 }
 
 static void widen(const struct scenario *text, const struct twin_page_reported *run,
