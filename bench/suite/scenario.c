@@ -672,10 +672,7 @@ enum ar_status scenario_set(struct scenario *self, const char *name, const char 
         for (size_t i = 0; i < self->section_count; i++)
             names[count++] =
                 self->sections[i].name[0] ? self->sections[i].name : self->sections[i].kind;
-        const char *near = ar_nearest_name(name, names, count);
-        return ar_invalid(
-            error, "%s has no process or part \"%.60s\"%s%s%s; write SECTION.KEY=VALUE", self->path,
-            name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+        return ar_name_unknown("there is no process or part", name, names, count, NULL, error);
     }
     if (value)
         return set_key(self, section, key, value, line, error);

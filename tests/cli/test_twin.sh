@@ -77,7 +77,7 @@ refuses journal_of_nothing 2 'write --what-if yes' twin $small --what-if no --jo
 refuses set_without_value 2 '--set kv: "kv" is no change; write SECTION.KEY=VALUE' twin $small --set kv
 refuses set_twice 2 '--set kv.bytes=2GiB: kv.bytes is given a second time' twin $small --set kv.bytes=1GiB --set kv.bytes=2GiB
 refuses cycles_twice 2 '--set schedule.cycles=0: schedule.cycles is given a second time' twin $small --cycles 3 --set schedule.cycles=0
-refuses set_of_another 2 '--set kw.bytes=1: .*did you mean kv' twin $small --set kw.bytes=1
+refuses set_of_another 2 '--set kw.bytes=1: .*did you mean "kv"' twin $small --set kw.bytes=1
 refuses set_of_a_wrong_key 2 'kv.byte=1: .*has no key "byte"; did you mean "bytes"' twin $small --set kv.byte=1
 refuses set_of_a_wrong_value 2 'kv.bytes=much: .*bytes' twin $small --set kv.bytes=much
 
@@ -110,6 +110,10 @@ bad no_action_of_a_process '8: schedule: start, phase 1: rl has no action "flush
 bad too_many_arguments '8: schedule: start, phase 1: b.load takes no arguments, and got 1' "$part" 'bytes = 1' '[schedule]' 'start = b.load 3'
 bad a_step_is_wrong '10: t.update: .*' '[trainer t]' 'weights = 1GiB' "$part" 'bytes = 1' '[schedule]' 'start = t.load, t.offload, t.update b'
 bad no_cycle '9: "cycles = 2" repeats nothing; write cycle = PART.ACTION' "$part" 'bytes = 1' '[schedule]' "$step" 'cycles = 2'
+bad no_cycle_that_is_unknown '10: "cycles = 3" repeats nothing; write cycle' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'schedule.cycles = 1 | 3' '[reported]' 'b.load: owner b = 1'
+printf '%s\n' '[process rl]' "$part" 'bytes = 1' '[schedule]' "$step" >"$tmp/once.ini"
+refuses no_cycle_of_an_option 2 'allocrig: --cycles: "cycles = 5" repeats nothing' twin "$tmp/once.ini" --cycles 5
+refuses no_cycle_of_a_set 2 'allocrig: --set schedule.cycles: "cycles = 5" repeats nothing' twin "$tmp/once.ini" --set schedule.cycles=5
 bad unknown_key '10: \[buffer b\] has no key "nope"' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'b.nope = 1 | 2'
 bad reported_elsewhere '10: "b.free" is no step of the schedule' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'b.free: residue = 1'
 bad reported_cycle '12: the schedule has 1 cycle, not 3; write cycles = 3' "$part" 'bytes = 1' '[schedule]' "$step" 'cycle = b.free' '' '[reported]' 'cycle 3 b.free: residue = 1'
@@ -161,7 +165,7 @@ bad other_rules_that_share '7: .*free_fraction is TensorRT-LLM.s; write gpu_memo
 bad no_sleep_of_those '8: .*enable_sleep_mode is vLLM.s; leave it out' "$engine" "$model" 'rules = trtllm' 'enable_sleep_mode = yes' "${any[@]}"
 bad no_unknown_input '10: "bytes" is no input; write SECTION.KEY = VALUE' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'bytes = 1'
 bad no_unknown_value '10: "b.bytes" has no values, or too many' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'b.bytes = 1 |'
-bad no_unknown_section '10: .*has no process or part "x"' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'x.bytes = 1' '[reported]' 'b.load: owner b = 1GiB'
+bad no_unknown_section '10: there is no process or part "x"; did you mean "b"[?]$' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'x.bytes = 1' '[reported]' 'b.load: owner b = 1GiB'
 bad no_draft_model '7: .*write draft_model = ' "$engine" "$model" 'speculative = draft' "${any[@]}"
 bad no_drafts '7: .*write speculative = draft' "$engine" "$model" 'draft_model = llama-3.2-1b' "${any[@]}"
 bad drafts_of_sglang '8: .*known for vLLM V1 only' "$engine" "$model" 'rules = sglang' 'speculative = ngram' "${any[@]}"

@@ -135,7 +135,7 @@ TEST(edits)
     assert_int_equal(copy.lists[SCENARIO_CYCLE].count, 1);
     assert_int_equal(file.lists[SCENARIO_CYCLE].count, 2);
     assert_says(scenario_set_text(&copy, "actr.x=1", &test_error), AR_INVALID,
-                "did you mean actor?");
+                "there is no process or part \"actr\"; did you mean \"actor\"?");
     assert_int_equal(scenario_set_text(&copy, "actor", &test_error), AR_INVALID);
     assert_int_equal(scenario_set_text(&copy, "schedule.cycles=x", &test_error), AR_INVALID);
     assert_int_equal(scenario_set_text(&copy, "schedule.start=x", &test_error), AR_INVALID);
