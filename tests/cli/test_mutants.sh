@@ -19,8 +19,9 @@ sys.path.insert(0, "tests/mutants")
 import mutants
 root = pathlib.Path(".")
 mutants.named_mutants(root, root / "tests/mutants")
-for row in mutants.rows(root / "tests/mutants/same_program.tsv"):
-    assert (root / row[0].split("|")[0]).exists(), row[0]
+for name in mutants.REASONS:
+    for row in mutants.rows(root / "tests/mutants" / name):
+        assert (root / row[0].split("|")[0]).exists(), row[0]
 END
 tree=$TEST_TMP/tree
 mkdir -p "$tree/planted" "$tree/tests/unit/cases" "$tree/tests/mutants"
@@ -101,6 +102,11 @@ printf '%s\tA reason.\n' "$(key 'a > 20,a >= 20')" >"$tree/tests/mutants/same_pr
 mutants
 check a_reason_is_on_the_page grep -qF '| planted/planted.c:8 `planted_unchecked` | `a > 20` to `a >= 20` | A reason. |' "$tree/results/mutants.md"
 check it_has_not_lived not grep -qF 'lived: planted/planted.c:8 planted_unchecked(): a > 20 -> a >= 20' "$out"
+mv "$tree/tests/mutants/same_program.tsv" "$tree/tests/mutants/not_reached.tsv"
+mutants
+check what_no_test_reaches_counts_as_a_change grep -qE '^[0-9]+ mutants, 0 the same program; .*, 1 not reached by a test, with a reason' "$out"
+check it_is_named_apart grep -qF '## Not reached by a test' "$tree/results/mutants.md"
+rm "$tree/tests/mutants/not_reached.tsv"
 printf '%s\tA reason.\n' "$(key 'a > 10,a >= 10')" >"$tree/tests/mutants/same_program.tsv"
 mutants
 check a_wrong_reason_is_reported grep -qF 'same_program.tsv: a test notices planted/planted.c|planted_checked|bound|a > 10|a >= 10|0: remove the line' "$out"

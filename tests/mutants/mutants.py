@@ -7,7 +7,7 @@ table.py makes the mutants, tree.py builds all of them into one tree, runs.py ru
 that reach a mutant, the fastest first, until one fails. A mutant that the quick tests (unit, golden,
 fuzz) do not notice runs against the rest of the suite (property, cli), then against the quick tests
 and properties under ASan and UBSan. One that lives is a finding, unless same_program.tsv says why the
-changed program is the same. named.tsv has mutants that are always in the table.
+changed program is the same, or not_reached.tsv what no test has. named.tsv has mutants that are always in the table.
 
 --changed takes only files that differ from REVISION, lines that differ first, and only the quick
 tests; --seconds ends it after that time. .build/mutants/journal has what is done: a run that was
@@ -20,7 +20,7 @@ leaves out too.
 
 Writes results/mutants.md and .csv (--changed, --seed, --rooms: changed.md and .csv, other.md and .csv in
 the folder of the journal). Exit status: 0,
-1 if a mutant lives or same_program.tsv is wrong, 2 if the run is not possible.
+1 if a mutant lives or one of these two tables is wrong, 2 if the run is not possible.
 """
 
 import argparse
@@ -51,6 +51,9 @@ def say(text):
 def fail(text):
     print(f"mutants: {text}", file=sys.stderr)
     sys.exit(2)
+
+
+REASONS = {"same_program.tsv": "same", "not_reached.tsv": "beyond"}
 
 
 def rows(path):
@@ -353,16 +356,17 @@ def main():
     if not taken:
         say("no changed file has a mutant")
         return 0
-    same = {}
-    for row in rows(here / "same_program.tsv"):
-        if len(row) != 2:
-            fail(f"same_program.tsv: a line is KEY, a tab, REASON: {row}")
-        same[row[0]] = row[1]
+    reasons = {}
+    for name, state in REASONS.items():
+        for row in rows(here / name):
+            if len(row) != 2 or row[0] in reasons:
+                fail(f"{name}: a line is KEY, a tab, REASON, and a key is there once: {row}")
+            reasons[row[0]] = (state, row[1])
     if options.report:
         known = Journal(work / "journal").known
         files = {mutant.file: digest((root / mutant.file).read_bytes()) for mutant in taken}
         known = {key: entry for key, entry in known.items() if files.get(key.split("|")[0]) == entry["file"]}
-        return report(root, work, options, taken, known, same, [])
+        return report(root, work, options, taken, known, reasons, [])
     numbers = {mutant.key: number for number, mutant in enumerate(taken, 1)}
     tree.mkdir(parents=True, exist_ok=True)
     bad = {mutant.key for mutant in trees.prepare(root, tree, taken, numbers, say)}
@@ -383,14 +387,14 @@ def main():
             trees.build(tree, "san", options.jobs)
             lived = run.stage(3, "sanitizers", "san", lambda test: not test.name.startswith("cli/"), lived)
 
-    status = report(root, work, options, taken, run.journal.known, same, run.left_out)
+    status = report(root, work, options, taken, run.journal.known, reasons, run.left_out)
     say(f"{time.monotonic() - start:.0f} s")
     return status
 
 
-def report(root, work, options, taken, known, same, left_out):
+def report(root, work, options, taken, known, reasons, left_out):
     """Writes the page and the table; returns the exit status."""
-    results = [page.result(mutant, known.get(mutant.key), same.get(mutant.key, "")) for mutant in taken]
+    results = [page.result(mutant, known.get(mutant.key), *reasons.get(mutant.key, ("", ""))) for mutant in taken]
     target = work / ("changed" if options.changed else "other")
     if not options.changed and not is_other(options):
         target = root / "results" / "mutants"
@@ -404,9 +408,10 @@ def report(root, work, options, taken, known, same, left_out):
     for line in page.last_lines(results):
         print(line)
     say(f"written: {target.with_suffix('.md')}")
-    wrong = [key for key in same if any(r["key"] == key and r["state"] == "killed" for r in results)]
+    files = {state: name for name, state in REASONS.items()}
+    wrong = [key for key in reasons if any(r["key"] == key and r["state"] == "killed" for r in results)]
     for key in wrong:
-        say(f"same_program.tsv: a test notices {key}: remove the line")
+        say(f"{files[reasons[key][0]]}: a test notices {key}: remove the line")
     return 1 if wrong or any(result["state"] in ("lived", "unreached") for result in results) else 0
 
 

@@ -4,21 +4,21 @@ COLUMNS = ("file", "line", "function", "kind", "original", "changed", "state", "
            "key")
 
 
-def result(mutant, entry, reason):
-    """One row. state: killed, lived, unreached (no test executes it), same (lived, with a reason), not run."""
+def result(mutant, entry, with_reason, reason):
+    """One row. state: killed, lived, unreached (no test executes it), with a reason: same or beyond; not run."""
     by = entry["by"] if entry else ""
     if not entry:
         state = "not run"
     elif by:
         state = "killed"
     elif reason:
-        state = "same"
+        state = with_reason
     else:
         state = "lived" if entry["reached"] else "unreached"
     stage = "" if not by else {1: "quick", 2: "whole", 3: "san"}[entry["stage"]]
     return {"file": mutant.file, "line": mutant.line, "function": mutant.function, "kind": mutant.kind,
             "original": mutant.old, "changed": mutant.new, "state": state, "set": stage, "killed_by": by,
-            "how": entry["how"] if entry else "", "stage": entry["stage"] if entry else 0, "reason": reason if state == "same" else "", "key": mutant.key}
+            "how": entry["how"] if entry else "", "stage": entry["stage"] if entry else 0, "reason": reason if state == with_reason else "", "key": mutant.key}
 
 
 def room(path):
@@ -31,11 +31,11 @@ def count(results, **wanted):
 
 def figures(results):
     ran = [row for row in results if row["state"] != "not run"]
-    same = count(ran, state="same")
+    same, beyond = count(ran, state="same"), count(ran, state="beyond")
     changing = len(ran) - same
     quick, killed = count(ran, set="quick"), count(ran, state="killed")
-    return {"all": len(results), "ran": len(ran), "same": same, "changing": changing, "quick": quick,
-            "killed": killed, "lived": changing - killed, "not_run": len(results) - len(ran)}
+    return {"all": len(results), "ran": len(ran), "same": same, "beyond": beyond, "changing": changing,
+            "quick": quick, "killed": killed, "lived": changing - killed - beyond, "not_run": len(results) - len(ran)}
 
 
 def percent(part, whole):
@@ -52,6 +52,7 @@ def last_lines(results):
     lines.append(f"{f['ran']} mutants, {f['same']} the same program; of {f['changing']} the quick tests kill "
                  f"{f['quick']} ({percent(f['quick'], f['changing'])}), all tests {f['killed']} "
                  f"({percent(f['killed'], f['changing'])}); {f['lived']} lived"
+                 + (f", {f['beyond']} not reached by a test, with a reason" if f["beyond"] else "")
                  + (f", {f['not_run']} not run for lack of time" if f["not_run"] else ""))
     return lines
 
@@ -82,6 +83,7 @@ def text(results, left_out, options):
             f"| all | {f['ran']} | |", f"| the same program, with a reason | {f['same']} | |",
             f"| killed by the quick tests (`make check`) | {f['quick']} | {percent(f['quick'], f['changing'])} |",
             f"| killed by the whole suite | {f['killed']} | {percent(f['killed'], f['changing'])} |",
+            f"| not reached by a test, with a reason | {f['beyond']} | {percent(f['beyond'], f['changing'])} |",
             f"| lived | {f['lived']} | {percent(f['lived'], f['changing'])} |", ""]
     if f["not_run"]:
         out += [f"{f['not_run']} more were not run, because the time was over.", ""]
@@ -89,17 +91,19 @@ def text(results, left_out, options):
     if alone and not options.changed:
         out += [f"{alone} that no quick test notices did not run against the rest of the suite.", ""]
     killed = [row for row in results if row["state"] == "killed"]
-    out += ["## By room", "", "| room | mutants | quick tests | whole suite | same program | lived |",
-            "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    out += ["## By room", "", "| room | mutants | quick tests | whole suite | same program | not reached | lived |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for name in sorted({room(row["file"]) for row in results}):
         some = [row for row in results if room(row["file"]) == name and row["state"] != "not run"]
         out.append(f"| `{name}` | {len(some)} | {count(some, set='quick')} | {count(some, state='killed')} | "
-                   f"{count(some, state='same')} | {count(some, state='lived') + count(some, state='unreached')} |")
-    out += ["", "## By kind of change", "", "| kind | mutants | killed | same program | lived |",
-            "| --- | ---: | ---: | ---: | ---: |"]
+                   f"{count(some, state='same')} | {count(some, state='beyond')} | "
+                   f"{count(some, state='lived') + count(some, state='unreached')} |")
+    out += ["", "## By kind of change", "", "| kind | mutants | killed | same program | not reached | lived |",
+            "| --- | ---: | ---: | ---: | ---: | ---: |"]
     for kind in sorted({row["kind"] for row in results}):
         some = [row for row in results if row["kind"] == kind and row["state"] != "not run"]
         out.append(f"| {kind} | {len(some)} | {count(some, state='killed')} | {count(some, state='same')} | "
+                   f"{count(some, state='beyond')} | "
                    f"{count(some, state='lived') + count(some, state='unreached')} |")
     out += ["", "## Killed by", "", "| test | mutants |", "| --- | ---: |"]
     tests = {}
@@ -119,11 +123,12 @@ def text(results, left_out, options):
                 f"{'yes' if row['state'] == 'lived' else 'no'} |" for row in lived]
     else:
         out.append("None.")
-    same = [row for row in results if row["state"] == "same"]
-    if same:
-        out += ["", "## The same program", "", "| place | change | reason |", "| --- | --- | --- |"]
+    for state, title in (("same", "The same program"), ("beyond", "Not reached by a test")):
+        some = [row for row in results if row["state"] == state]
+        if some:
+            out += ["", f"## {title}", "", "| place | change | reason |", "| --- | --- | --- |"]
         out += [f"| {row['file']}:{row['line']} `{row['function']}` | {cell(row['original'])} to {cell(row['changed'])} | "
-                f"{row['reason']} |" for row in same]
+                f"{row['reason']} |" for row in some]
     if left_out:
         out += ["", "Left out, because they fail without a mutant: "
                 + ", ".join(f"{variant} `{name}` ({reason})" for variant, name, reason in left_out) + "."]
