@@ -166,7 +166,15 @@ static enum ar_status advise_one(void *argument, struct workload_part *part, str
         .tried_argument = &shown,
     };
     AR_CLOSED(fits_notes_close) struct fits_notes notes = {0};
-    AR_TRY(advise_run(&config, &advice->results[at], error));
+    struct advise_result *result = &advice->results[at];
+    AR_TRY(advise_run(&config, result, error));
+    if (!result->peak.bytes && !result->has_failed_request) {
+        advise_result_close(result);
+        return ar_invalid(error,
+                          "%s holds no memory of a GPU at any time, so there is nothing to "
+                          "advise on",
+                          info->name);
+    }
     AR_TRY(fits_notes_read(part->source, &notes, error));
     char *path = advice->paths[at] = strdup(part->text);
     AR_TRY_MEMORY(path, error, "the advice");
@@ -176,7 +184,7 @@ static enum ar_status advise_one(void *argument, struct workload_part *part, str
                                              .recorder = info->recorder,
                                              .format = info->format,
                                              .frees = config.frees,
-                                             .result = &advice->results[at],
+                                             .result = result,
                                              .source = part->source,
                                              .traced = notes.traced,
                                              .wanted = self->suite.policies.items,

@@ -53,6 +53,8 @@ echo '# allocrig-trace 1' >"$tmp/nothing.trace"
 run advise order_flip --capacity 200MiB
 check a_generator_has_advice says '^Other policies that fit:'
 refuses nothing_to_advise_on 2 'nothing requests nothing of a GPU' advise "$tmp/nothing.trace"
+printf 'a,0,1048576,space=pinned\nf,0\n' >>"$tmp/nothing.trace"
+refuses nothing_on_a_card 2 'nothing holds no memory of a GPU at any time, so there is nothing to advise on' advise "$tmp/nothing.trace"
 
 cat >"$tmp/dying.trace" <<'TRACE'
 # allocrig-trace 1
