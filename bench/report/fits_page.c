@@ -186,7 +186,7 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
     say(stream,
         "reserved: the peak with all of the card; safe: the least capacity from which on "
         "it runs to its end; smallest card: of `list devices`, the smallest whose memory without "
-        "the context of a process (531 MiB) and the driver's own for its kernels is at least "
+        "the context of a process (531 MiB) and what the driver takes for kernels is at least "
         "`safe`.");
     advise_page_unsure(stream, page->advice);
     if (page->advice->has_outside)
