@@ -130,8 +130,14 @@ refuses utf_16 2 'utf16.txt: no trace: this is a text in UTF-16; save it as UTF-
 printf '# allocrig-trace 1\ra,0,4\r' >"$tmp/cr.txt"
 refuses lines_that_end_with_cr 2 'cr.txt:1: lines end with CR alone; save them with LF' inspect "$tmp/cr.txt"
 refuses steps_backwards 2 'steps "9-4"' convert "$tape" "$tmp/x.txt" --steps 9-4
-refuses steps_beyond 2 'csv.gz: the trace has 361 steps, and no step 1001; write A- ' convert "$tape" "$tmp/x.txt" --steps 1000-1001
-refuses steps_beyond_in_part 2 'and no step 400' convert "$tape" "$tmp/x.txt" --steps 300-400
+refuses steps_beyond 2 'csv.gz: the trace has 360 steps, and no step 1001; 360- has all from that step on, also behind the last mark$' convert "$tape" "$tmp/x.txt" --steps 1000-1001
+refuses what_is_behind_the_last_mark_is_no_step 2 'has 360 steps, and no step 361;' convert "$tape" "$tmp/x.txt" --steps 361
+refuses steps_beyond_from_one_on 2 'no step 400; 360- has all' convert "$tape" "$tmp/x.txt" --steps 400-
+check what_is_behind_it_is_in_the_last_part quietly "$ALLOCRIG" convert "$tape" "$tmp/last.txt" --steps 360-
+check it_comes_after_the_mark not sh -c "tail -n 1 '$tmp/last.txt' | grep -q '^m,step'"
+printf 'a,0,1\nf,0\n' >"$tmp/unmarked.txt"
+refuses no_step 2 'unmarked.txt: the trace has no step; a mark `step` ends one$' convert "$tmp/unmarked.txt" "$tmp/x.txt" --steps 1
+refuses steps_beyond_in_part 2 'and no step 400; 300- has all' convert "$tape" "$tmp/x.txt" --steps 300-400
 refuses kind_unknown 2 '"q".*is no kind of event' convert "$tape" "$tmp/x.txt" --events q
 refuses no_such_stream 2 'the filter leaves no events' convert "$tape" "$tmp/x.txt" --streams 99999
 refuses no_such_device 2 'it has no requests of GPU 9; it has those of GPU 0$' convert "$tape" "$tmp/x.txt" --device 9

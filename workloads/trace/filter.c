@@ -277,7 +277,7 @@ struct filter {
     size_t block_count;
     uint8_t *recorded; /* a bit per event number that was emitted */
     uint64_t next_id, noted_id, step, round;
-    uint64_t steps;      /* the last step that has events, up to the requested ones */
+    uint64_t steps;      /* the last step that has its mark, up to the requested ones */
     uint64_t requests;   /* of the source in this repetition */
     struct ar_map names; /* the new ids of blocks that were emitted and are there, by the old */
     uint64_t time_base_ns, time_ns; /* of the start of this repetition; of the last event emitted */
@@ -603,7 +603,6 @@ static enum ar_status take_event(struct filter *filter, const struct trace_event
                                  struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    AR_RAISE(filter->steps, filter->step);
     if (event->kind == TRACE_TIME)
         filter->source_ns = event->value;
     if (event->kind == TRACE_NOTE && filter->keeps_state && !filter->inside &&
@@ -615,9 +614,10 @@ static enum ar_status take_event(struct filter *filter, const struct trace_event
         status = take_block_event(filter, event, error);
     else if (filter->inside || trace_is_replayed(event)) /* it holds in later steps too */
         status = take_other(filter, event, error);
-    if (!status && trace_ends_step(event))
-        status = enter_step(filter, filter->step + 1, error);
-    return status;
+    if (status || !trace_ends_step(event))
+        return status;
+    AR_RAISE(filter->steps, filter->step);
+    return enter_step(filter, filter->step + 1, error);
 }
 
 static enum ar_status begin_round(struct filter *filter, struct ar_error *error)
@@ -706,10 +706,15 @@ static enum ar_status check_left(const struct filter *filter, const struct trace
     const struct trace_info *left = &filter->base.base.info;
     bool blocks_wanted = !options->kinds && (options->device || options->stream_count);
     uint64_t last = options->last_step < UINT64_MAX ? options->last_step : options->first_step;
+    if (!filter->steps && last)
+        return ar_invalid(error, "the trace has no step; a mark `step` ends one");
     if (filter->steps < last)
         return ar_invalid(error,
-                          "the trace has %llu steps, and no step %llu; write A- for all from A on",
-                          (unsigned long long)filter->steps, (unsigned long long)last);
+                          "the trace has %" PRIu64 " step%s, and no step %" PRIu64 "; %" PRIu64
+                          "- has all from that step on, also behind the last mark",
+                          filter->steps, filter->steps == 1 ? "" : "s", last,
+                          options->first_step < filter->steps ? options->first_step
+                                                              : filter->steps);
     if (!left->events || (blocks_wanted && !(left->allocs || left->probes || left->kernels) &&
                           (whole->allocs || whole->probes)))
         return ar_invalid(error,
