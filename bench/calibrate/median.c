@@ -409,7 +409,7 @@ enum ar_status median_write(const struct median *self, const struct calibration 
     FILE *memory = open_memstream(&text, &length);
     if (memory)
         sim_profile_write(&self->profile, memory);
-    if (!memory || fclose(memory) != 0) {
+    if (!memory || fclose(memory) != 0 || !text) {
         free(text);
         return ar_error_set(error, AR_HOST_MEMORY, "no memory to write the profile");
     }

@@ -247,8 +247,9 @@ static enum ar_status print_all(const struct arguments *self, const struct advic
         enum ar_status status =
             self->batches[0] ? advise_page_batches(stream, advice->pages, self->batches, error)
                              : advise_page_ranks(stream, advice->pages, advice->count, error);
-        fclose(stream);
+        bool whole = fclose(stream) == 0 && together;
         AR_TRY(status);
+        AR_TRY_MEMORY(whole, error, "the page");
     }
     for (size_t i = 0; i < advice->count; i++) {
         if (i)

@@ -302,11 +302,12 @@ enum ar_status ar_results_metric(const struct ar_results *self, size_t index, co
                       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-/* Ends a text that was written through open_memstream, which sets `text` when it is closed. */
+/* Ends a text that was written through open_memstream, which sets `text` when it is closed: to NULL
+ * if there is no memory, and fclose does not say so. */
 static enum ar_status finish_text(FILE *stream, char **text, char **out, struct ar_error *error)
 {
     bool failed = ferror(stream) != 0;
-    if (fclose(stream) != 0 || failed) {
+    if (fclose(stream) != 0 || failed || !*text) {
         free(*text);
         return ar_no_memory(error, "an experiment");
     }

@@ -227,17 +227,9 @@ static void print_waivers(const struct waivers *waivers, FILE *stream)
     }
 }
 
-/* The last line, because a missing run is easily taken for an unchanged one. */
-static void print_missing(const struct verdicts *verdicts, FILE *stream)
+static void tell_missing(const struct verdicts *verdicts, FILE *line)
 {
     size_t told = 0;
-    if (!verdicts->missing)
-        return;
-    char *text = NULL;
-    size_t length;
-    FILE *line = open_memstream(&text, &length);
-    if (!line)
-        return; /* the rows name them too */
     fprintf(line, "%zu run%s of OLD %s missing in NEW:", verdicts->missing,
             verdicts->missing == 1 ? "" : "s", verdicts->missing == 1 ? "is" : "are");
     for (size_t i = 0; i < verdicts->count && told < MISSING_TOLD; i++) {
@@ -250,8 +242,25 @@ static void print_missing(const struct verdicts *verdicts, FILE *stream)
     if (verdicts->missing > told)
         fprintf(line, ", and %zu more", verdicts->missing - told);
     fputs(". `--require-all` makes that a failure.", line);
-    if (fclose(line) == 0)
+}
+
+/* The last line, because a missing run is easily taken for an unchanged one. Without memory it is
+ * told all the same, in one line. */
+static void print_missing(const struct verdicts *verdicts, FILE *stream)
+{
+    char *text = NULL;
+    size_t length;
+    if (!verdicts->missing)
+        return;
+    FILE *folded = open_memstream(&text, &length);
+    if (folded)
+        tell_missing(verdicts, folded);
+    if (folded && fclose(folded) == 0 && text)
         say(stream, "%s", text);
+    else {
+        tell_missing(verdicts, stream);
+        fputc('\n', stream);
+    }
     free(text);
 }
 

@@ -671,7 +671,7 @@ enum ar_status history_append(const char *path, const struct result_set *results
     AR_TRY_MEMORY(stream, error, "the history");
     write_line_of(stream, results, &used);
     bool bad = ferror(stream);
-    AR_TRY_MEMORY(fclose(stream) == 0 && !bad, error, "the history");
+    AR_TRY_MEMORY(fclose(stream) == 0 && line && !bad, error, "the history");
     bool made = false;
     int file = open_locked(path, &made, error);
     enum ar_status status = file < 0 ? AR_IO : add_to(file, path, line, bytes, added, error);

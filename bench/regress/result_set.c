@@ -109,13 +109,15 @@ static int by_key(const void *a, const void *b)
 static enum ar_status resolve_device(json_t *device, struct result_row *row, struct ar_error *error)
 {
     char text[512];
-    struct ar_error ignored;
     AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     const char *profile = json_string_value(json_object_get(device, "profile"));
     const json_int_t bytes = json_integer_value(json_object_get(device, "capacity_bytes"));
     row->resolved_device = row->device;
-    if (row->on_card || !profile || ar_spec_parse(row->device, &spec, &ignored))
+    if (row->on_card || !profile)
         return AR_OK;
+    enum ar_status status = ar_spec_parse(row->device, &spec, error);
+    if (status)
+        return status == AR_HOST_MEMORY ? status : AR_OK;
     const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
     AR_FREED struct ar_spec_pair *pairs = malloc((link->pair_count + 1) * sizeof *pairs);
     AR_TRY_MEMORY(pairs, error, "the results");
@@ -249,6 +251,8 @@ static enum ar_status read_file(struct result_set *self, const char *path, struc
         return ar_error_set(error, AR_FORMAT,
                             "%s:%d: the file %s; what wrote or copied it did not finish", path,
                             why.line, why.position ? "ends in the middle" : "is empty");
+    if (!root && (json_error_code(&why) == json_error_out_of_memory || !why.text[0]))
+        return ar_no_memory(error, "the results");
     if (!root)
         return ar_error_set(error, AR_FORMAT,
                             "%s:%d: not JSON: %s; name a file of `run --json`, or a folder of them",

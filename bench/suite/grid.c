@@ -69,7 +69,7 @@ enum ar_status spec_text_with(const char *text, const char *key, const char *val
         }
     }
     ar_spec_close(&spec);
-    if (!stream || fclose(stream) != 0)
+    if (!stream || fclose(stream) != 0 || !*out)
         return ar_no_memory(error, "the spec \"%.60s\"", text);
     return AR_OK;
 }
