@@ -33,13 +33,14 @@ check smallest_effect_is_said grep -q '^Smallest change that is detected: exact 
 
 # A device is what its spec stands for.
 i=0
-for device in sim sim:profile=h100 sim:capacity=1GiB sim:profile=h100,capacity=1024MiB; do
+for device in sim sim:profile=h100 sim:capacity=1GiB sim:profile=h100,capacity=1024MiB sim:addresses=random; do
     "$ALLOCRIG" run -p vmm -w order_flip -d "$device" --json "$tmp/device$((i++)).json" >/dev/null
 done
 for pair in "0 1" "2 3"; do
     run compare "$tmp/device${pair% *}.json" "$tmp/device${pair#* }.json"
     check "one_device_${pair% *}" [ "$status" = 0 ]
 done
+refuses an_option_is_another_device 2 'no run in common.* differ in the device' compare "$tmp/device0.json" "$tmp/device4.json"
 run compare "$tmp/device0.json" "$tmp/device2.json"
 check two_devices [ "$status" = 2 ]
 

@@ -39,6 +39,9 @@ check tex_fits_a_column [ "$(grep -A1 '^.scriptsize' "$tmp/r.tex" | grep -c '^.b
 check tex_says_what_is_short grep -q '^.caption{.*ext.frag: mean of 1 - largest servable / free bytes; DNF: did not finish.}$' "$tmp/r.tex"
 check tex_has_a_long_name_above_its_row grep -q '^.multicolumn{8}{l}{torch:conf' "$tmp/r.tex"
 check tex_wide quietly "$ALLOCRIG" run -d sim -p torch -w order_flip --wide --latex "$tmp/wide.tex"
+"$ALLOCRIG" run -d sim -p torch -w order_flip --json "$tmp/build.json" >/dev/null
+changes=$(grep -q '"dirty": true' "$tmp/build.json" && echo ' with changes')
+check tex_says_whether_files_were_changed grep -qE "^% allocrig .*, commit [^ ]+$changes$" "$tmp/wide.tex"
 check tex_wide_has_all grep -q '^.begin{tabular}{rlrrrrrrrrr}$' "$tmp/wide.tex"
 check tex_wide_is_as_small grep -q '^.scriptsize.setlength{.tabcolsep}{2pt}$' "$tmp/wide.tex"
 check tex_has_the_latencies grep -q '^.caption{.*times of the host. Host time of each call' "$tmp/r.tex"
