@@ -409,10 +409,8 @@ enum ar_status median_write(const struct median *self, const struct calibration 
     FILE *memory = open_memstream(&text, &length);
     if (memory)
         sim_profile_write(&self->profile, memory);
-    if (!memory || fclose(memory) != 0 || !text) {
-        free(text);
+    if (!text_end(memory, &text))
         return ar_error_set(error, AR_HOST_MEMORY, "no memory to write the profile");
-    }
     const char *rest = strchr(text, '\n') + 1; /* the first line names the format */
     fwrite(text, 1, (size_t)(rest - text), stream);
     write_origins(self, calibrations, count, stream);

@@ -407,16 +407,12 @@ static enum ar_status find_long(const struct cli_page *page, const char *name,
             continue;
         *found = option;
         count++;
-        if (option->name[length] == '\0') {
-            count = 1;
-            break;
-        }
+        if (option->name[length] == '\0')
+            return AR_OK;
     }
     if (count > 1)
         return ar_invalid(error, "--%s is ambiguous; write the whole name of the option", name);
-    if (!count)
-        return unknown_long(page, name, error);
-    return AR_OK;
+    return count ? AR_OK : unknown_long(page, name, error);
 }
 
 /* The state of the parser. */

@@ -5,6 +5,7 @@
 #include "bench/cli/cli.h"
 #include "bench/machine/environment.h"
 #include "bench/report/output_file.h"
+#include "bench/report/sentence.h"
 #include "bench/report/pages.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/suite.h"
@@ -247,7 +248,7 @@ static enum ar_status print_all(const struct arguments *self, const struct advic
         enum ar_status status =
             self->batches[0] ? advise_page_batches(stream, advice->pages, self->batches, error)
                              : advise_page_ranks(stream, advice->pages, advice->count, error);
-        bool whole = fclose(stream) == 0 && together;
+        bool whole = text_end(stream, &together);
         AR_TRY(status);
         AR_TRY_MEMORY(whole, error, "the page");
     }

@@ -3,6 +3,7 @@
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/report/pages.h"
+#include "bench/report/sentence.h"
 #include "workloads/trace/filter.h"
 
 #define STREAMS_MOST 256
@@ -160,7 +161,7 @@ enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
     AR_TRY_MEMORY(self.report, error, "a report");
     enum ar_status status = open_source(&self, &source, error);
     AR_THEN(status, trace_output_save(source, out, &self.output, error));
-    if ((fclose(self.report) || !report) && !status)
+    if (!text_end(self.report, &report) && !status)
         status = ar_no_memory(error, "a report");
     AR_TRY(status);
     fputs(report, self.output.standard ? stderr : stdout); /* no trace has anything beside it */

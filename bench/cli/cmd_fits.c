@@ -309,7 +309,7 @@ static char *replace_value(const char *word, const char *name, const char *value
     for (const char *found; (found = strstr(word, mark)); word = found + length)
         fprintf(stream, "%.*s%s", (int)(found - word), word, value);
     fputs(word, stream);
-    fclose(stream);
+    (void)text_end(stream, &out);
     return out;
 }
 

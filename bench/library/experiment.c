@@ -6,6 +6,7 @@
 #include "bench/library/parts.h"
 #include "bench/report/pages.h"
 #include "bench/report/result_writers.h"
+#include "bench/report/sentence.h"
 #include "bench/suite/run.h"
 #include "sim/observer.h"
 #include "sim/search/search.h"
@@ -302,15 +303,10 @@ enum ar_status ar_results_metric(const struct ar_results *self, size_t index, co
                       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-/* Ends a text that was written through open_memstream, which sets `text` when it is closed: to NULL
- * if there is no memory, and fclose does not say so. */
+/* Ends a text that was written through open_memstream. */
 static enum ar_status finish_text(FILE *stream, char **text, char **out, struct ar_error *error)
 {
-    bool failed = ferror(stream) != 0;
-    if (fclose(stream) != 0 || failed || !*text) {
-        free(*text);
-        return ar_no_memory(error, "an experiment");
-    }
+    AR_TRY_MEMORY(text_end(stream, text), error, "an experiment");
     *out = *text;
     return AR_OK;
 }

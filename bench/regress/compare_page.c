@@ -255,7 +255,7 @@ static void print_missing(const struct verdicts *verdicts, FILE *stream)
     FILE *folded = open_memstream(&text, &length);
     if (folded)
         tell_missing(verdicts, folded);
-    if (folded && fclose(folded) == 0 && text)
+    if (text_end(folded, &text))
         say(stream, "%s", text);
     else {
         tell_missing(verdicts, stream);

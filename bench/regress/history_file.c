@@ -13,6 +13,7 @@
 #include "bench/regress/history.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/data_writer.h"
+#include "bench/report/sentence.h"
 #include "bench/report/output_file.h"
 #include "bench/statistics/statistics.h"
 
@@ -670,8 +671,7 @@ enum ar_status history_append(const char *path, const struct result_set *results
     FILE *stream = open_memstream(&line, &bytes);
     AR_TRY_MEMORY(stream, error, "the history");
     write_line_of(stream, results, &used);
-    bool bad = ferror(stream);
-    AR_TRY_MEMORY(fclose(stream) == 0 && line && !bad, error, "the history");
+    AR_TRY_MEMORY(text_end(stream, &line), error, "the history");
     bool made = false;
     int file = open_locked(path, &made, error);
     enum ar_status status = file < 0 ? AR_IO : add_to(file, path, line, bytes, added, error);

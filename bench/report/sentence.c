@@ -132,3 +132,15 @@ void text_add(char *text, size_t room, const char *format, ...)
     vsnprintf(text + used, room - used, format, arguments);
     va_end(arguments);
 }
+
+bool text_end(FILE *stream, char **text)
+{
+    bool whole = stream && !ferror(stream);
+    if (stream)
+        whole = fclose(stream) == 0 && *text && whole;
+    if (whole)
+        return true;
+    free(*text);
+    *text = NULL;
+    return false;
+}

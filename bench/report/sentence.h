@@ -26,6 +26,10 @@ void sentence_copied(FILE *stream, const char *label, const char *text);
 void text_add(char *text, size_t room, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Closes a stream of open_memstream. False if the text is not whole, or the stream is NULL: the
+ * text is freed and NULL then. Without memory it may be missing although fclose succeeds. */
+bool text_end(FILE *stream, char **text);
+
 /* A message of the program, an error or what it did, for standard error. On a terminal it is broken
  * to fit; in a file or a pipe it is one line, because logs are searched and filtered by lines. */
 void sentence_say(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -5,6 +5,7 @@
 #include "allocators/registry.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
+#include "bench/report/sentence.h"
 #include "bench/suite/run.h"
 #include "bench/suite/run_files.h"
 #include "bench/suite/suite_run.h"
@@ -69,7 +70,7 @@ enum ar_status spec_text_with(const char *text, const char *key, const char *val
         }
     }
     ar_spec_close(&spec);
-    if (!stream || fclose(stream) != 0 || !*out)
+    if (!text_end(stream, out))
         return ar_no_memory(error, "the spec \"%.60s\"", text);
     return AR_OK;
 }

@@ -15,6 +15,7 @@
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/machine/environment.h"
+#include "bench/report/sentence.h"
 #include "bench/report/twin_page.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/twin_study.h"
@@ -115,10 +116,7 @@ char *twin_policy_with(const char *policy, const char *key, const char *value)
                 fprintf(stream, "=%s%s%s", quote, given, quote);
             found |= is_key;
         }
-        if (fclose(stream) != 0) {
-            free(text);
-            text = NULL;
-        }
+        (void)text_end(stream, &text);
     }
     ar_spec_close(&spec);
     return text;
