@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Draws programs of a blind round by lot: draw.py [--seed N] [--before FOLDER] [--spare]
+"""Draws programs of a blind round by lot: draw.py [--seed N] [--before FOLDER] [--drawn FILE] [--spare]
 
 Prints one line a program: source, what it trains, recipe. The programs are then written as drawn, and not drawn again.
 4 are of torchvision (a family is a module of torchvision.models), 4 of timm (a module of timm.models), 7 of
 transformers (first a task, then a model type that has a class for it), 5 of KINDS, which are written out. A family is
 left out if a program of FOLDER uses it or names it, and if it cannot be built without a download or has more than 80
-million parameters (transformers: any number, its configuration is made small). Recipes are dealt from decks.
+million parameters (transformers: any number, its configuration is made small); one of KINDS if FILE, which earlier
+draws wrote, has it. Recipes are dealt from decks.
 --spare prints, for each task, its model type and the next one in the order of the lot, for one that fails on any card.
 
 FOLDER must hold the programs of earlier rounds alone: with those of this round in it, others are drawn. drawn.tsv says
@@ -151,6 +152,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--seed", type=int, default=1814, help="1814, that of the fourteenth round")
     p.add_argument("--before", default=HERE + "/programs")
+    p.add_argument("--drawn", help="leave out what is written in this file from KINDS")
     p.add_argument("--spare", action="store_true", help="print each task's model type and the next one, nothing else")
     args = p.parse_args()
     lot, used = random.Random(args.seed), used_by(args.before)
@@ -159,7 +161,9 @@ def main():
         print("\n".join(what for _, what in heads(lot, used, 2)))
         return
     drawn += heads(lot, used)
-    drawn += [("written", f"{k}: {lot.choice(KINDS[k])}") for k in lot.sample(sorted(KINDS), 5)]
+    before = open(args.drawn).read() if args.drawn else ""
+    kinds = {k: [e for e in every if f"{k}: {e}" not in before] for k, every in KINDS.items()}
+    drawn += [("written", f"{k}: {lot.choice(kinds[k])}") for k in lot.sample(sorted(kinds), 5)]
     decks = {}
     for name, cards in DECKS.items():
         pile = (cards * len(drawn))[:len(drawn)]
