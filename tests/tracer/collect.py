@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what record_all.py recorded into recorded.tsv and limits.tsv: collect.py FOLDER [NAME..]
 
-Rows of the same programs are replaced. Runs under limits are in the order of the limits.
+Rows of the same programs are replaced. Runs under limits are in the order of the limits, one row each.
 """
 import glob
 import json

@@ -8,7 +8,8 @@ recorded.tsv and limits.tsv have the figures of the card (record_all.py, README.
     live, default, expandable   peaks in MiB: recorded, traced, difference in %
     safe                        smallest limit with which the program finishes: the recorded bounds, and what
                                 `allocrig capacity` says of the trace
-    limits                      recorded runs under a limit: outcomes and numbers of retries that agree
+    limits                      recorded runs under a limit: outcomes and numbers of retries that agree; of several
+                                runs of one limit the share that agrees (under_limits.py)
 
 -v prints the requests that only one side has: count x bytes, the steps, the operators and the line of the program. It
 needs the recorded history NAME.default.csv.gz, and names operators if there is NAME.default.stacks.ops.gz; both are
@@ -26,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import under_limits
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -48,8 +51,7 @@ def arguments():
 
 
 def table(name):
-    with open(f"{HERE}/{name}.tsv") as f:
-        return list(csv.DictReader((line for line in f if line[0] != "#"), delimiter="\t"))
+    return under_limits.table(f"{HERE}/{name}.tsv")
 
 
 def trace(program, args, folder):
@@ -182,11 +184,12 @@ def compare(program, limits, args, folder):
     name, card, out = program["program"], program["card"], []
     path, note = trace(program, args, folder)
     rows = [r for r in limits if r["program"] == name and r["setting"] in SPECS]
-    trials = [r for r in rows if r["outcome"] != "smallest"]
+    card_runs = under_limits.limited(rows)
+    trials = {key: f"torch:limit={key[2]}" + (",expandable_segments=true" if key[1] == "expandable" else "")
+              for key in card_runs}
     settings = of_program(path)
     specs = list(settings.values())
-    specs += dict.fromkeys(SPECS[r["setting"]].replace("torch:", "torch:limit=%s," % r["limit"]) if ":" in
-                           SPECS[r["setting"]] else "torch:limit=%s" % r["limit"] for r in trials)
+    specs += trials.values()
     try:
         runs = dict(zip(specs, replay(path, card, specs)))
     except (RuntimeError, KeyError) as e:
@@ -198,28 +201,17 @@ def compare(program, limits, args, folder):
         figures[key] = (int(program[key]) if program[key] else None, traced)
     safe = capacities(path, card)
     for s in SPECS:
-        mine = [r for r in rows if r["setting"] == s]
-        low = max([int(r["limit"]) for r in mine if r["outcome"] == "out of memory"], default=None)
-        high = min([int(r["limit"]) for r in mine if r["outcome"] in ("finished", "smallest")], default=None)
+        low, high = under_limits.bounds([r for r in rows if r["setting"] == s])
         if low is not None and high is None and program[s]:
             high = int(program[s])  # the run without a limit
         figures["safe " + s] = (low, high, safe.get(s))
-    agree = retries = passed = 0
-    misses = []
-    for r in trials:
-        spec = "torch:limit=" + r["limit"] + (",expandable_segments=true" if r["setting"] == "expandable" else "")
+    score, misses = under_limits.Score(), []
+    for key, spec in trials.items():
         run = runs[spec]
-        ok = run["outcome"]["passed"] == (r["outcome"] == "finished")
-        agree += ok
-        if r["outcome"] == "finished":
-            passed += 1
-            retries += ok and run["metrics"]["retries"] == int(r["retries"])
-        if not ok or (r["outcome"] == "finished" and run["metrics"]["retries"] != int(r["retries"])):
-            misses.append(f"      limit {int(r['limit']) >> 20} MiB {r['setting']}: recorded {r['outcome']}, "
-                          f"{r['retries']} retries; traced "
-                          f"{'finished' if run['outcome']['passed'] else 'out of memory'}, "
-                          f"{run['metrics']['retries']} retries")
-    figures["limits"] = (agree, len(trials), retries, passed)
+        miss = score.add(key, card_runs[key], "finished" if run["outcome"]["passed"] else "out of memory",
+                         run["metrics"]["retries"])
+        misses += ["      " + miss] if miss else []
+    figures["limits"] = score
     if args.verbose:
         out += misses
         history = list(recorded_requests(name, [*args.recordings, f"{ROOT}/workloads/data"]))
@@ -265,7 +257,7 @@ def main():
           flush=True)
     print(f"{'':20}" + f" {'card':>6} {'traced':>6} {'%':>6}" * 3 + f" {'MiB':>6} {'%':>6} {'MiB':>6} {'%':>6}  "
           "ok retr", flush=True)
-    rows, within, total = [], collections.Counter(), collections.Counter()
+    rows, within, total, score = [], collections.Counter(), collections.Counter(), under_limits.Score()
     with futures.ThreadPoolExecutor(args.jobs) as pool:
         for out, f in pool.map(lambda p: compare(p, limits, args, folder), programs):
             if "live" not in f:
@@ -280,12 +272,8 @@ def main():
                 if error is not None:
                     total["safe capacity within 2 %"] += 1
                     within["safe capacity within 2 %"] += abs(error) <= 2
-            n = f["limits"]
-            limit = f" {n[0]}/{n[1]} {n[2]}/{n[3]}" if n[1] else "  -"
-            total["outcomes under a limit"] += n[1]
-            within["outcomes under a limit"] += n[0]
-            total["numbers of retries"] += n[3]
-            within["numbers of retries"] += n[2]
+            limit = f["limits"].short() if f["limits"].limits else "  -"
+            score += f["limits"]
             for key in ("default", "expandable"):
                 if f[key][0]:
                     for bar in (1, 3):
@@ -297,13 +285,15 @@ def main():
                 print("\n".join(out), flush=True)
     for k, v in total.items():
         print(f"{k}: {within[k]} of {v}")
+    print("\n".join(score.lines()))
     if args.tsv:
         with open(args.tsv, "w") as o:
             o.write("program\tlive_card\tlive_traced\tdefault_card\tdefault_traced\texpandable_card\texpandable_traced"
                     "\tsafe_default_traced\tsafe_expandable_traced\toutcomes\ttrials\tretries\tfinished\n")
             for f in rows:
                 cells = [f["program"], *f["live"], *f["default"], *f["expandable"], f["safe default"][2],
-                         f["safe expandable"][2], *f["limits"]]
+                         f["safe expandable"][2], f"{f['limits'].outcomes:g}", f["limits"].limits,
+                         f"{f['limits'].retries:g}", f["limits"].with_retries]
                 o.write("\t".join("" if c is None else str(c) for c in cells) + "\n")
 
 

@@ -6,6 +6,7 @@
    is a process of its own and has its record, also with its number of retries;
 3. every program once more with the stacks of its requests, which name the operators.
 RECORD_JOBS: how many of 1 run at once, default 4. With RECORD_LIMITS=FILE, whose lines are PROGRAM, SETTING and BYTES, those limits take the place of 2.
+With RECORD_REPEAT=N each of those runs N times in all, the further times after everything else and the shortest first.
 Several processes share the card: its memory is much larger than their sum. A program that retried without a limit, or
 that failed for want of memory, runs again alone.
 """
@@ -100,7 +101,7 @@ def pack():
 
 
 os.makedirs(out, exist_ok=True)
-results = {}
+results, rows, limited = {}, [], []
 
 
 def free_run(name, setting):
@@ -121,10 +122,16 @@ with futures.ThreadPoolExecutor(10) as pool:
     if os.environ.get("RECORD_LIMITS"):
         with open(os.environ["RECORD_LIMITS"]) as f:
             rows = [line.split() for line in f]
-        work = [pool.submit(record, n, s, f".limit{i}", "--limit", limit) for i, (n, s, limit) in enumerate(rows)]
+        work = limited = [pool.submit(record, n, s, f".limit{i}", "--limit", limit) for i, (n, s, limit) in enumerate(rows)]
     else:
         work = [pool.submit(bisect, n, s, results[n, s]) for n in LIMITED for s in CONF if results.get((n, s))]
-    work += [pool.submit(record, n, "default", ".stacks", "--stacks") for n in names]
+    work = [*work, *(pool.submit(record, n, "default", ".stacks", "--stacks") for n in names)]
+    for w in work:
+        w.result()
+    pack()
+    ran = sorted((w.result()["seconds"], i) for i, w in enumerate(limited) if w.result())
+    again = [(turn, i) for turn in range(1, int(os.environ.get("RECORD_REPEAT", 1))) for _, i in ran]
+    work = [pool.submit(record, *rows[i][:2], f".limit{i}.again{turn}", "--limit", rows[i][2]) for turn, i in again]
     for w in work:
         w.result()
 pack()
