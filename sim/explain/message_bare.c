@@ -267,11 +267,14 @@ static const struct message_form bares[] = {
     {"unabletoallocatevulkan", MESSAGE_GGML, "Vulkan", how_buffer, 0},
     {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, 0},
     {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, 0},
-    {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, 0},
+    {"unabletoallocatebackendbuffer|failedtofitparamstofreedevicememory|cannotmeetfreememorytarget",
+     MESSAGE_GGML, "", how_buffer, 0},
     {"failedtoallocatepinnedmemory*outofdevicememory", MESSAGE_HOST_PROGRAM, "", how_pinned,
      FORM_HOST | FORM_LIKELY}, /* of a card that shares the host's memory it may be the same */
     {"failedtoallocatepinnedmemory|failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "",
      how_pinned, FORM_HOST},
+    {"exceedsdevicememoryallocationlimit|exceedsdevicebuffersizelimit", MESSAGE_GGML, "Vulkan",
+     message_how_vulkan, FORM_BLOCK},
     {"erroroutofdevicememory|vkallocatememoryfailed|vkallocatememory:outofdevice", MESSAGE_DRIVER,
      "Vulkan", how_driver, 0},
     {"cudahostregister|cumemhostregister|cudahostalloc|cumemhostalloc|"
@@ -282,6 +285,7 @@ static const struct message_form bares[] = {
     {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, FORM_HOST},
     {"maximumvariablesizeallowedonthedevice", MESSAGE_LIBRARY, "CUDA", NULL, FORM_BLOCK},
+    {"totalbytesofndarray>2", MESSAGE_PYTORCH, "MPS", NULL, FORM_BLOCK},
     {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped,
      FORM_HOST | FORM_LIKELY},
     {"invalid_buffer_size|clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, FORM_BLOCK},
@@ -380,7 +384,8 @@ static const struct message_form bares[] = {
     {"insufficientsystemresources|notenoughresourcestoloadthemodel", MESSAGE_LIBRARY, "",
      message_how_guess, 0},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, 0},
-    {"oomwhenallocating|tensorswhenoomhappens", MESSAGE_TENSORFLOW, "", NULL, 0},
+    {"oomwhenallocating|tensorswhenoomhappens|dsttensorisnotinitialized", MESSAGE_TENSORFLOW, "",
+     NULL, 0},
     {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom|"
      "!allocationondevice",
      MESSAGE_DRIVER, "", how_driver, 0},
@@ -407,7 +412,8 @@ static const struct message_form bares[] = {
     {"bytesfromdevice[|freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown, 0},
     {"regionfailed:freeingsomememory", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
     {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY | FORM_ONE_WORD},
-    {"iskilledbysignal:killed|returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|code137|code:"
+    {"iskilledbysignal:killed|returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|{sigkill(-9)|"
+     "excessivememoryusagecausing|code137|code:"
      "137|code=137|code\":137|code(137|codeis137|codeof137|exit137|exits137|exited137|exit(137|"
      "exitedwith137|exitingwith137|exitswith137|exitingdueto137|status137|status=137|signal9("
      "sigkill)|bysignal9|onsignal9|withsignal9|withsignal-9|bysignal-9|"

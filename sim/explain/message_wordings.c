@@ -279,10 +279,11 @@ const struct message_form message_forms[] = {
     {"newbufferwith*lengthAmustnotexceedL", MESSAGE_DRIVER, "Metal", NULL, FORM_BLOCK},
     /* Warp */
     {"memoryallocationfailedondevice:cuda*forA", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
-    /* OpenCV, ggml, Kokkos to 2.9, GCC, Unreal Engine */
+    /* OpenCV, ggml, Kokkos to 2.9, GCC, Unreal Engine, Blender */
     {"insufficientmemory)failedtoallocateA*outofmemoryerror|"
      "ggml_aligned_malloc:insufficientmemory*attemptedtoallocateA|hostspace::allocate[*](A)failed|"
-     "outofmemoryallocatingAafteratotalof|ranoutofmemoryallocatingAwithalignment",
+     "outofmemoryallocatingAafteratotalof|ranoutofmemoryallocatingAwithalignment|"
+     "allocreturnsnull:len=A",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     /* MATLAB, Ray */
     {"requested*(A)arrayexceedsmaximumarraysize&preference(W", MESSAGE_HOST_PROGRAM, "", NULL,
