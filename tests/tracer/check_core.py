@@ -364,6 +364,26 @@ def check_deviations_are_checked_twice():
     equal(sizes[2:], [4, 12288, 1, 12288, 4, 12288, 1, 28, 28, 7])
 
 
+def check_the_mean_of_ctc_losses_divides_by_floats():
+    """Lengths become numbers on the host, which are copied to the card as float32."""
+
+    def program():
+        chances = torch.randn(10, 32, 20, device="cuda", requires_grad=True).log_softmax(2)
+        lengths = (torch.full((32,), n, device="cuda") for n in (10, 5))
+        F.ctc_loss(chances, torch.randint(1, 20, (32, 5), device="cuda"), *lengths).backward()
+
+    out = traced(program)
+    equal((out.sizes("_to_copy"), out.sizes("clamp_min"), out.sizes("mean")), ([128], [128], [4]))
+
+
+def check_the_largest_of_all_works_in_place_in_backward():
+    def program():
+        torch.randn(64, 1024, device="cuda", requires_grad=True).max().backward()
+
+    out = traced(program)
+    equal((out.sizes("isnan"), out.sizes("logical_and"), out.sizes(":eq")), ([65536, 1], [], [65536]))
+
+
 def check_powers_in_place():
     def program():
         norm = torch.linalg.vector_norm(torch.ones(1000, device="cuda"))

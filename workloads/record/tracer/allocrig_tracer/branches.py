@@ -374,9 +374,10 @@ def _rms_norm(plain):
 
 
 def _ctc_loss(plain, current):
-    """native/LossCTC.cpp: lengths on the CPU become arguments of the kernel."""
+    """native/LossCTC.cpp: lengths become numbers on the host; the mean divides by a copy of them in the type of the losses."""
 
-    def ctc_loss(log_probs, targets, input_lengths, target_lengths, *rest, **options):
+    def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+        mean = reduction == 1 and on_card(log_probs)
         if on_card(log_probs):
             lengths = []
             for given in (input_lengths, target_lengths):
@@ -388,7 +389,11 @@ def _ctc_loss(plain, current):
                     real = fake
                 lengths.append(real)
             input_lengths, target_lengths = lengths
-        return plain(log_probs, targets, input_lengths, target_lengths, *rest, **options)
+        losses = plain(log_probs, targets, input_lengths, target_lengths, blank, 0 if mean else reduction, zero_infinity)
+        if not mean:
+            return losses
+        count = torch.ones(target_lengths.numel(), dtype=losses.dtype).to(losses.device)
+        return (losses / count.clamp_min(1)).mean()
 
     return ctc_loss
 

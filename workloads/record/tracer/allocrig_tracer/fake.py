@@ -205,20 +205,22 @@ IN_PLACE = {  # an operator of autograd -> what it is on a card, where the first
 ON_HOST = {aten._scaled_dot_product_efficient_attention.default: (2, 3)}  # outputs: seed and offset of its dropout
 
 
-FORMULA = {  # what the derivative of binary_cross_entropy_with_logits does in place, but not for subclasses (Loss.cpp)
-    aten.sub.Tensor: aten.sub_.Tensor,
-    aten.mul.Tensor: aten.mul_.Tensor,
-    aten.div.Tensor: aten.div_.Tensor,
-    aten.div.Scalar: aten.div_.Scalar,
+OF_LOGITS, OF_LARGEST = ("BinaryCrossEntropyWithLogits",), ("MaxBackward1", "MinBackward1")
+FORMULA = {  # what derivatives do in place, but not for subclasses (Loss.cpp; evenly_distribute_backward in FunctionsManual.cpp)
+    aten.sub.Tensor: (aten.sub_.Tensor, OF_LOGITS),
+    aten.mul.Tensor: (aten.mul_.Tensor, OF_LOGITS),
+    aten.div.Tensor: (aten.div_.Tensor, OF_LOGITS),
+    aten.div.Scalar: (aten.div_.Scalar, OF_LOGITS),
+    aten.logical_and.default: (aten.logical_and_.default, OF_LARGEST),
 }
 
 
-def in_formula(target, unique):
-    """Whether `target` is what that derivative has made, and nothing else refers to."""
+def in_formula(func, target, unique):
+    """Whether `target` is what the derivative has made, and nothing else refers to."""
     node = torch._C._current_autograd_node()
     return (
         node is not None
-        and node.name().startswith("BinaryCrossEntropyWithLogits")
+        and node.name().startswith(FORMULA[func][1])
         and isinstance(target, FakeTensor)
         and target.grad_fn is None
         and unique is not None
@@ -452,9 +454,9 @@ class CardMode(TorchDispatchMode):
                 func, new = IN_PLACE[func], []
                 if func is aten._index_put_impl_.default:
                     args = (*args, True)  # unsafe
-        elif len(new) == 1 and func in FORMULA and self.session.in_backward() and in_formula(args[0], self.unique):
+        elif len(new) == 1 and func in FORMULA and self.session.in_backward() and in_formula(func, args[0], self.unique):
             if self.inherits(args[0], new[0][1]):
-                func, new = FORMULA[func], []
+                func, new = FORMULA[func][0], []
         number = own_terms() if new and self.session.in_backward() else 0
         made = {(number, storage._cdata) for _, storage, _ in new} if number else set()
         self.terms = {t for t in self.terms if t[0] == number} | made
