@@ -262,6 +262,8 @@ def later_case(draw, kind, pairs, wide):
         w = w if draw.random() < .6 else draw.choice((32, 50, 64, 75, 100, 128, 150, 200, 250, 256, 400, 500, 512, 750, 1000, 1024, 1500, 2000, 2048, 3000, 4096, 8000, 16000))
         n, layout = draw.choice((1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128)), "ccc"
         operation = draw.choice((operation, library.BACKWARD_WEIGHT))
+    elif kind in NEWER:
+        return newer_case(draw, kind, operation, dtype)
     elif kind == "volume":
         sides = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
         size = [draw.choice(sides)] * 3
@@ -278,6 +280,43 @@ def later_case(draw, kind, pairs, wide):
         n = draw.choice((1, 1, 2, 2, 3, 4, 6, 8, 16))
         return operation, case_of((n, c, *size), (o, c, *k), stride, padding, dilation, 1, dtype, layout)
     return operation, case_of((n, c, h, w), (o, c // groups, *k), stride, padding, dilation, groups, dtype, layout)
+
+
+WIDTHS = (8, 16, 24, 32, 40, 48, 64, 64, 80, 96, 112, 128, 128, 144, 160, 176, 192, 224, 240, 256, 256, 288, 320, 336, 384, 384, 448,
+          480, 512, 512, 528, 576, 640, 672, 720, 768, 768, 832, 896, 960, 1024, 1024, 1152, 1280, 1536, 1920, 2048, 2304, 3072)
+STRIPS = ((3, 2, 1), (3, 2, 1), (3, 2, 1), (3, 1, 1), (3, 1, 1), (2, 2, 1), (5, 1, 1), (5, 2, 1), (7, 1, 1), (7, 3, 1), (4, 2, 1),
+          (4, 1, 1), (8, 4, 1), (9, 1, 1), (10, 5, 1), (11, 1, 1), (15, 1, 1), (16, 8, 1), (31, 1, 1), (3, 1, 2), (3, 1, 4), (1, 2, 1))
+
+
+def newer_case(draw, kind, operation, dtype):
+    """Filters of one element over pictures of any size (crops), sequences (speech) and volumes (voxels) in widths of common
+    use; filters with strides and groups over sequences (strips); sums of several waves of tiles (waves)."""
+    n = draw.choice((1, 2, 3, 4, 5, 6, 8, 8, 10, 12, 14, 16, 16, 20, 24, 32, 32, 48, 64, 96, 128))
+    c, o, layout, groups = draw.choice(WIDTHS), draw.choice(WIDTHS), draw.choice(("ccc", "lll")), 1
+    o = draw.choice((o, c, 2 * c, 4 * c, max(1, c // 2), max(1, c // 4), draw.choice((1, 2, 10, 19, 21))))
+    size = [draw.choice((1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 12, 13, 14, 15, 16, 18, 20, 22, 24, 24, 26, 28, 30, 32, 36, 40, 48, 56, 64, 80, 96))] * 2
+    k, stride, padding, dilation = [1, 1], [1, 1], [0, 0], [1, 1]
+    if kind == "crops" and draw.random() < .2:
+        size[1] = draw.choice((2, 5, 8, 10, 14, 16, 20, 24, 28, 32, 40, 48))
+    elif kind in ("speech", "strips"):
+        size, layout = [1, draw.choice((draw.randint(8, 200), draw.randint(20, 2000), draw.randint(100, 16000), draw.choice((50, 100, 128, 200, 250, 256, 400, 500, 512, 1000, 1500, 2000, 3000))))], "ccc"
+    if kind == "strips":
+        groups = draw.choice((1, 1, 1, 1, 2, 4, 8, 16, c))
+        v, s, d = draw.choice(STRIPS + ((128, 1, 1), (64, 1, 1), (31, 1, 1)) * (groups == 16))
+        if groups > 1:
+            o = c
+        k, stride, dilation, padding = [1, v], [1, s], [1, d], [0, draw.choice((d * (v - 1) // 2, d * (v // 2), 0))]
+    elif kind == "waves":
+        operation = draw.choice((operation, library.FORWARD, library.BACKWARD_INPUT))
+        v, s = draw.choice(((3, 1), (3, 1), (3, 2), (2, 2), (1, 2), (5, 1), (4, 2), (4, 4), (7, 1)))
+        line = draw.random() < .3
+        size, layout = ([1, draw.randint(30, 4000)], "ccc") if line else ([draw.randint(4, 128)] * 2, layout)
+        k, stride, padding = [1 if line else v, v], [1 if line else s, s], [0 if line else (v - 1) // 2, (v - 1) // 2]
+    elif kind == "voxels":
+        size = [draw.choice((1, 2, 4, 8, 8, 16, 5, 10)), *size] if draw.random() < .7 else [draw.choice((4, 6, 8, 10, 12, 16, 20, 24, 32))] * 3
+        k = draw.choice(([1, 1, 1],) * 4 + ([1, 3, 3], [3, 1, 1], [3, 3, 3]))
+        stride, padding, dilation = [draw.choice((1, 1, 1, 2)) if v > 1 else 1 for v in k], [v // 2 for v in k], [1] * 3
+    return operation, case_of((n, c, *size), (o, c // groups, *k), stride, padding, dilation, groups, dtype, layout)
 
 
 def public_rows():
@@ -310,7 +349,8 @@ def public_case(draw, kind, rows):
 
 
 PUBLIC = ("products", "depthwise", "sets", "public")
-LATER = ("heads", "bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "sequences", "volume")
+NEWER = ("crops", "speech", "strips", "waves", "voxels")
+LATER = NEWER + ("heads", "bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "sequences", "volume")
 
 
 def grid_cases(draw, limit, kinds):
