@@ -41,7 +41,7 @@ struct offset {
     uint32_t first;         /* the block at the start of the region */
     uint8_t unit_log2;
     bool round_up, unit_given;
-    uint64_t unit_mask;   /* the bits of an address or size above those within a unit */
+    uint64_t unit_bits;   /* of a size, those within a unit */
     uint32_t most_blocks; /* used and free */
     uint64_t failures;
 };
@@ -61,23 +61,32 @@ static const struct ar_option offset_options[] = {
 
 /* ---- bins ------------------------------------------------------------------------------------ */
 
+/* Bins are small floats of bytes, not of units: with 3 bits of mantissa they separate multiples of
+ * a power of two as the bins of units do, and the others stay empty. */
+
 /* The bin of a free block. */
-static inline size_t bin_of(uint64_t units)
+static inline size_t bin_of(uint64_t bytes)
 {
-    unsigned shift = (63u ^ (unsigned)__builtin_clzll(units | MANTISSA)) - MANTISSA_BITS;
-    return ((size_t)shift << MANTISSA_BITS) + (units >> shift);
+    unsigned shift = (63u ^ (unsigned)__builtin_clzll(bytes | MANTISSA)) - MANTISSA_BITS;
+    return ((size_t)shift << MANTISSA_BITS) + (bytes >> shift);
 }
 
-/* The lowest bin in which every block can hold `bytes`. */
-static inline size_t bin_above(const struct offset *self, uint64_t bytes)
+/* The last byte of a block for a request, counted from 0: its bytes are rounded up to units. */
+static inline uint64_t last_byte(const struct offset *self, uint64_t bytes)
 {
-    size_t bin = bin_of((bytes - 1) >> self->unit_log2) + 1;
+    return (bytes - 1) | self->unit_bits;
+}
+
+/* The lowest bin in which every block has such a byte. */
+static inline size_t bin_above(uint64_t last)
+{
+    size_t bin = bin_of(last) + 1;
     if (bin >= AR_CLASSES) /* requests have less than 2^60 bytes */
         __builtin_unreachable();
     return bin;
 }
 
-/* The smallest size of a bin, in units. */
+/* The smallest size of a bin. */
 static inline uint64_t bin_bottom(size_t bin)
 {
     size_t exponent = bin >> MANTISSA_BITS;
@@ -88,7 +97,7 @@ static inline uint64_t bin_bottom(size_t bin)
 /* A block that is in no bin becomes free. */
 AR_INLINE void add_free(struct offset *self, size_t block, uint64_t bytes)
 {
-    ar_parts_push(&self->blocks, block, bin_of(bytes >> self->unit_log2));
+    ar_parts_push(&self->blocks, block, bin_of(bytes));
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -97,7 +106,7 @@ static void choose_unit(struct offset *self, uint64_t region_bytes)
 {
     while (!self->unit_given && region_bytes >> self->unit_log2 > MOST_UNITS)
         self->unit_log2++;
-    self->unit_mask = ~UINT64_C(0) << self->unit_log2;
+    self->unit_bits = (UINT64_C(1) << self->unit_log2) - 1;
 }
 
 /* The region, as one free block. */
@@ -109,9 +118,8 @@ static enum ar_status open_region(struct offset *self, uint64_t least_bytes)
     AR_TRY(region_obtain(&self->region, &self->base, self->backing, UINT64_C(1) << self->unit_log2,
                          least_bytes));
     choose_unit(self, self->region.bytes);
-    uint64_t bytes = self->region.bytes & self->unit_mask;
-    self->first =
-        ar_parts_new(&self->blocks, self->region.address, bytes, bin_of(bytes >> self->unit_log2));
+    uint64_t bytes = self->region.bytes & ~self->unit_bits;
+    self->first = ar_parts_new(&self->blocks, self->region.address, bytes, bin_of(bytes));
     self->base.totals.overhead_bytes += self->region.bytes - bytes;
     self->base.totals.releasable_bytes = bytes;
     add_free(self, self->first, bytes);
@@ -128,7 +136,7 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct offset *self,
     enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request.bytes);
     if (status == AR_OK && ar_parts_count(&self->blocks) < self->most_blocks) {
         AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 1, self->most_blocks));
-        if (ar_parts_search(&self->blocks, bin_above(self, request.bytes), &bin))
+        if (ar_parts_search(&self->blocks, bin_above(last_byte(self, request.bytes)), &bin))
             return self->base.ops->alloc(&self->base, &request, out);
     }
     self->failures += status == AR_OK || status == AR_NO_MEMORY;
@@ -148,13 +156,11 @@ AR_INLINE enum ar_status free_rest(struct offset *self, size_t block, uint64_t b
 AR_INLINE enum ar_status serve(struct offset *self, struct ar_policy_block *out, const bool plain)
 {
     struct ar_parts *blocks = &self->blocks;
-    uint64_t bytes = out->requested_bytes;
+    uint64_t last = last_byte(self, out->requested_bytes);
     unsigned found;
-    if (!blocks->spare || !ar_parts_search(blocks, bin_above(self, bytes), &found))
+    if (!blocks->spare || !ar_parts_search(blocks, bin_above(last), &found))
         return alloc_rare(self, out);
-    if (!plain && self->round_up)
-        bytes = bin_bottom(bin_above(self, bytes)) << self->unit_log2;
-    bytes = -(-bytes & self->unit_mask); /* rounded up to units */
+    uint64_t bytes = !plain && self->round_up ? bin_bottom(bin_above(last)) : last + 1;
     size_t bin = ar_part_number(found), block = ar_part_number(blocks->heads[bin]);
     struct ar_part *part = &AR_PART(blocks->at, block);
     uint64_t rest_bytes = part->bytes - bytes;
@@ -184,7 +190,7 @@ AR_INLINE enum ar_status take_back(struct offset *self, size_t block, const bool
     uint64_t bytes = AR_PART(at, block).bytes;
     ar_policy_ungrant(&self->base, AR_PART(at, block).requested_bytes, bytes);
     if (__builtin_expect(!self->base.totals.live_blocks, 0)) /* all will be one free block */
-        self->base.totals.releasable_bytes = self->region.bytes & self->unit_mask;
+        self->base.totals.releasable_bytes = self->region.bytes & ~self->unit_bits;
     size_t next = ar_part_number(AR_PART(at, block).next);
     size_t class = ar_part_number(AR_PART(at, next).class_index);
     if (class != AR_PART_USED) {
@@ -250,7 +256,7 @@ static void offset_room(const struct ar_policy *base, struct ar_policy_room *out
     unsigned bin;
     bool any = ar_parts_count(&self->blocks) < self->most_blocks &&
                ar_parts_highest(&self->blocks, 0, &bin);
-    ar_policy_room_fill(out, any ? bin_bottom(bin) << self->unit_log2 : 0, 0, 0);
+    ar_policy_room_fill(out, any ? bin_bottom(bin) : 0, 0, 0);
 }
 
 static void offset_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -283,8 +289,7 @@ static const char *block_fault(const struct offset *self, uint32_t block, uint64
 {
     const struct ar_part *at = self->blocks.at;
     const struct ar_part *part = &AR_PART(at, block);
-    uint64_t units = part->bytes >> self->unit_log2;
-    if (part->address != address || !units || units << self->unit_log2 != part->bytes)
+    if (part->address != address || !part->bytes || part->bytes & self->unit_bits)
         return "a block has a wrong size or does not follow the one before it";
     if (part->next && AR_PART(at, part->next).previous != block)
         return "the links of two neighbours differ";
@@ -292,7 +297,7 @@ static const char *block_fault(const struct offset *self, uint32_t block, uint64
         return NULL;
     if (part->next && !ar_part_is_used(&AR_PART(at, part->next)))
         return "two free blocks are not merged";
-    return ar_parts_has(&self->blocks, bin_of(units), block) ? NULL : "a free block is in no bin";
+    return ar_parts_has(&self->blocks, bin_of(part->bytes), block) ? NULL : "a free block is in no bin";
 }
 
 static enum ar_status offset_validate(const struct ar_policy *base, struct ar_error *error)
@@ -375,7 +380,7 @@ static enum ar_status offset_create(const struct ar_policy_context *context, con
     self->host = context->host;
     region_open(&self->region, &values->region, &values->common);
     self->unit_log2 = (uint8_t)__builtin_ctzll(unit);
-    self->unit_mask = ~(unit - 1);
+    self->unit_bits = unit - 1;
     self->unit_given = values->unit_bytes != 0;
     self->round_up = values->round_up;
     self->most_blocks = (uint32_t)(values->most_blocks - 1);
