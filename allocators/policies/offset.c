@@ -61,14 +61,21 @@ static const struct ar_option offset_options[] = {
 
 /* ---- bins ------------------------------------------------------------------------------------ */
 
-/* Bins are small floats of bytes, not of units: with 3 bits of mantissa they separate multiples of
- * a power of two as the bins of units do, and the others stay empty. */
+/* Bins are small floats of bytes, not of units: they separate multiples of a power of two as those
+ * of units do, and other bins stay empty. All exponents have the hidden bit, that of 1 byte too, so
+ * a size below 8 units has a bin with more digits than it needs. */
+
+/* The place of the highest bit. */
+static inline unsigned exponent_of(uint64_t bytes)
+{
+    return 63u ^ (unsigned)__builtin_clzll(bytes);
+}
 
 /* The bin of a free block. */
-static inline size_t bin_of(uint64_t bytes)
+static inline unsigned bin_of(uint64_t bytes)
 {
-    unsigned shift = (63u ^ (unsigned)__builtin_clzll(bytes | MANTISSA)) - MANTISSA_BITS;
-    return ((size_t)shift << MANTISSA_BITS) + (bytes >> shift);
+    unsigned exponent = exponent_of(bytes);
+    return (exponent << MANTISSA_BITS) + (unsigned)(bytes << MANTISSA_BITS >> exponent);
 }
 
 /* The last byte of a block for a request, counted from 0: its bytes are rounded up to units. */
@@ -78,9 +85,12 @@ static inline uint64_t last_byte(const struct offset *self, uint64_t bytes)
 }
 
 /* The lowest bin in which every block has such a byte. */
-static inline size_t bin_above(uint64_t last)
+static inline unsigned bin_above(const struct offset *self, uint64_t bytes)
 {
-    size_t bin = bin_of(last) + 1;
+    uint64_t last = last_byte(self, bytes);
+    unsigned exponent = exponent_of(bytes | self->unit_bits);
+    unsigned bin =
+        (exponent << MANTISSA_BITS) + (unsigned)((last * MANTISSA + MANTISSA - 1) >> exponent) + 1;
     if (bin >= AR_CLASSES) /* requests have less than 2^60 bytes */
         __builtin_unreachable();
     return bin;
@@ -89,9 +99,8 @@ static inline size_t bin_above(uint64_t last)
 /* The smallest size of a bin. */
 static inline uint64_t bin_bottom(size_t bin)
 {
-    size_t exponent = bin >> MANTISSA_BITS;
-    uint64_t mantissa = bin & (MANTISSA - 1);
-    return exponent ? (mantissa | MANTISSA) << (exponent - 1) : mantissa;
+    size_t exponent = (bin >> MANTISSA_BITS) - 1;
+    return ((bin & (MANTISSA - 1)) | MANTISSA) << exponent >> MANTISSA_BITS;
 }
 
 /* A block that is in no bin becomes free. */
@@ -132,83 +141,58 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct offset *self,
                                                            struct ar_policy_block *out)
 {
     struct ar_policy_request request = {.bytes = out->requested_bytes};
-    unsigned bin;
+    struct ar_class bin;
     enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request.bytes);
     if (status == AR_OK && ar_parts_count(&self->blocks) < self->most_blocks) {
         AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 1, self->most_blocks));
-        if (ar_parts_search(&self->blocks, bin_above(last_byte(self, request.bytes)), &bin))
+        if (ar_parts_search(&self->blocks, bin_above(self, request.bytes), &bin))
             return self->base.ops->alloc(&self->base, &request, out);
     }
     self->failures += status == AR_OK || status == AR_NO_MEMORY;
     return status == AR_OK ? AR_NO_MEMORY : status;
 }
 
-/* A function of its own, which needs no registers of the caller. */
-AR_INLINE enum ar_status free_rest(struct offset *self, size_t block, uint64_t bytes,
-                                   uint64_t rest_bytes)
-{
-    add_free(self, ar_parts_cut(&self->blocks, block, bytes, rest_bytes, 0), rest_bytes);
-    return AR_OK;
-}
-
-/* The usual path has no cases, so few registers are saved: `plain` is without a watch of free
- * blocks and without `round_up`. */
+/* The usual path has no cases, so no registers are saved: `plain` is without a watch of free blocks
+ * and without `round_up`. */
 AR_INLINE enum ar_status serve(struct offset *self, struct ar_policy_block *out, const bool plain)
 {
     struct ar_parts *blocks = &self->blocks;
-    uint64_t last = last_byte(self, out->requested_bytes);
-    unsigned found;
-    if (!blocks->spare || !ar_parts_search(blocks, bin_above(last), &found))
+    uint64_t bytes = last_byte(self, out->requested_bytes) + 1;
+    struct ar_class found;
+    if (!blocks->spare || !ar_parts_search(blocks, bin_above(self, out->requested_bytes), &found))
         return alloc_rare(self, out);
-    uint64_t bytes = !plain && self->round_up ? bin_bottom(bin_above(last)) : last + 1;
-    size_t bin = ar_part_number(found), block = ar_part_number(blocks->heads[bin]);
+    if (!plain && self->round_up)
+        bytes = bin_bottom(bin_above(self, bytes));
+    size_t bin = ar_part_number(found.index), block = ar_part_number(blocks->heads[bin]);
     struct ar_part *part = &AR_PART(blocks->at, block);
-    uint64_t rest_bytes = part->bytes - bytes;
     ar_policy_grant(&self->base, out, part->address, bytes, block);
     self->base.totals.releasable_bytes = 0;
-    ar_parts_pop(blocks, block, bin);
-    part->class_index = AR_PART_USED;
-    part->requested_bytes = out->requested_bytes;
+    ar_parts_use(blocks, part, bin, found.word, out->requested_bytes);
+    AR_READ_AGAIN(blocks->at);
+    AR_READ_AGAIN(part->address);
+    uint64_t rest_bytes = part->bytes - bytes;
     if (!plain)
         ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
-    return rest_bytes ? free_rest(self, block, bytes, rest_bytes) : AR_OK;
-}
-
-/* Takes a free neighbour out of its bin, to be joined. */
-AR_INLINE uint64_t take_neighbour(struct offset *self, size_t neighbour, size_t class,
-                                  const bool plain)
-{
-    if (!plain)
-        ar_policy_free_removed(&self->base, AR_PART(self->blocks.at, neighbour).bytes);
-    ar_parts_remove(&self->blocks, neighbour, class);
-    return AR_PART(self->blocks.at, neighbour).bytes;
+    if (rest_bytes)
+        add_free(self, ar_parts_cut(blocks, block, part, bytes, rest_bytes, 0), rest_bytes);
+    return AR_OK;
 }
 
 AR_INLINE enum ar_status take_back(struct offset *self, size_t block, const bool plain)
 {
-    struct ar_part *at = self->blocks.at;
-    uint64_t bytes = AR_PART(at, block).bytes;
-    ar_policy_ungrant(&self->base, AR_PART(at, block).requested_bytes, bytes);
+    struct ar_merge merge;
+    const struct ar_part *part = &AR_PART(self->blocks.at, block);
+    ar_policy_ungrant(&self->base, part->requested_bytes, part->bytes);
     if (__builtin_expect(!self->base.totals.live_blocks, 0)) /* all will be one free block */
         self->base.totals.releasable_bytes = self->region.bytes & ~self->unit_bits;
-    size_t next = ar_part_number(AR_PART(at, block).next);
-    size_t class = ar_part_number(AR_PART(at, next).class_index);
-    if (class != AR_PART_USED) {
-        bytes += take_neighbour(self, next, class, plain);
-        ar_parts_join(&self->blocks, block, next);
+    block = ar_parts_merge(&self->blocks, block, 0, &self->base.totals.overhead_bytes, &merge);
+    if (!plain) {
+        ar_policy_free_removed(&self->base, merge.next_bytes);
+        ar_policy_free_removed(&self->base, merge.previous_bytes);
     }
-    size_t previous = ar_part_number(AR_PART(at, block).previous);
-    class = ar_part_number(AR_PART(at, previous).class_index);
-    if (class != AR_PART_USED) {
-        bytes += take_neighbour(self, previous, class, plain);
-        ar_parts_join(&self->blocks, previous, block);
-        block = previous;
-    }
-    block = ar_part_number(block);
-    AR_PART(at, block).bytes = bytes;
-    add_free(self, block, bytes);
+    add_free(self, block, merge.bytes);
     if (!plain)
-        ar_policy_free_added(&self->base, bytes);
+        ar_policy_free_added(&self->base, merge.bytes);
     return AR_OK;
 }
 
@@ -297,7 +281,8 @@ static const char *block_fault(const struct offset *self, uint32_t block, uint64
         return NULL;
     if (part->next && !ar_part_is_used(&AR_PART(at, part->next)))
         return "two free blocks are not merged";
-    return ar_parts_has(&self->blocks, bin_of(part->bytes), block) ? NULL : "a free block is in no bin";
+    return ar_parts_has(&self->blocks, bin_of(part->bytes), block) ? NULL
+                                                                   : "a free block is in no bin";
 }
 
 static enum ar_status offset_validate(const struct ar_policy *base, struct ar_error *error)

@@ -105,10 +105,11 @@ AR_INLINE void add_free(struct tlsf *self, size_t block, uint64_t bytes, const b
 }
 
 /* Cuts `block` after `bytes`. What follows, less a header, is the new block. */
-AR_INLINE size_t cut(struct tlsf *self, size_t block, uint64_t bytes, uint64_t rest_bytes)
+AR_INLINE size_t cut(struct tlsf *self, size_t block, struct ar_part *part, uint64_t bytes,
+                     uint64_t rest_bytes)
 {
     self->base.totals.overhead_bytes += HEADER_BYTES;
-    return ar_parts_cut(&self->blocks, block, bytes, rest_bytes, HEADER_BYTES);
+    return ar_parts_cut(&self->blocks, block, part, bytes, rest_bytes, HEADER_BYTES);
 }
 
 /* A new pool with one free block for at least `bytes`. */
@@ -163,16 +164,16 @@ static uint64_t leading_gap(uint64_t address, uint64_t alignment)
 }
 
 /* Removes the head of a class and marks it used. */
-AR_INLINE size_t take_head(struct tlsf *self, unsigned class, const bool plain)
+AR_INLINE size_t take_head(struct tlsf *self, struct ar_class found, uint64_t requested_bytes,
+                           const bool plain)
 {
-    size_t block = ar_part_number(self->blocks.heads[class]);
+    size_t class = ar_part_number(found.index), block = ar_part_number(self->blocks.heads[class]);
     struct ar_part *part = &AR_PART(self->blocks.at, block);
-    ar_parts_pop(&self->blocks, block, class);
+    ar_parts_use(&self->blocks, part, class, found.word, requested_bytes);
     if (__builtin_expect(fills_pool(part), 0))
         self->base.totals.releasable_bytes -= part->bytes;
     if (!plain)
         ar_policy_free_removed(&self->base, part->bytes);
-    part->class_index = AR_PART_USED;
     return block;
 }
 
@@ -180,7 +181,7 @@ AR_INLINE size_t take_head(struct tlsf *self, unsigned class, const bool plain)
  * aligned address and is large enough. The block may be of a new pool, or it is cut for the
  * request. */
 static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t alignment,
-                                 unsigned *class)
+                                 struct ar_class *class)
 {
     uint64_t wanted = bytes;
     if (alignment > ALIGN_BYTES)
@@ -195,38 +196,41 @@ static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t ali
     }
     if (alignment <= ALIGN_BYTES)
         return AR_OK;
-    size_t block = self->blocks.heads[*class];
+    size_t block = self->blocks.heads[class->index];
     struct ar_part *part = &AR_PART(self->blocks.at, block);
     uint64_t gap = leading_gap(part->address, alignment);
     if (gap) {
         uint64_t rest_bytes = part->bytes - gap;
-        take_head(self, *class, false);
-        size_t aligned = cut(self, block, gap - HEADER_BYTES, rest_bytes);
+        take_head(self, *class, 0, false);
+        size_t aligned = cut(self, block, part, gap - HEADER_BYTES, rest_bytes);
         add_free(self, block, gap - HEADER_BYTES, false);
         add_free(self, aligned, rest_bytes, false);
-        *class = (unsigned)class_of(rest_bytes);
+        class->index = (unsigned)class_of(rest_bytes);
+        class->word = class->index / 64;
     }
     return AR_OK;
 }
 
 /* Serves a request from the head of `class`. There is a copy of it without a watch of free blocks,
  * `plain`, so that few registers are saved. */
-AR_INLINE enum ar_status take(struct tlsf *self, unsigned class, uint64_t bytes,
+AR_INLINE enum ar_status take(struct tlsf *self, struct ar_class class, uint64_t bytes,
                               struct ar_policy_block *out, const bool plain)
 {
-    size_t block = take_head(self, class, plain);
+    size_t block = take_head(self, class, out->requested_bytes, plain);
     struct ar_part *part = &AR_PART(self->blocks.at, block);
-    uint64_t block_bytes = part->bytes;
-    part->requested_bytes = out->requested_bytes;
-    if (block_bytes >= bytes + LEAST_BLOCK_BYTES) {
-        uint64_t rest_bytes = block_bytes - bytes - HEADER_BYTES;
-        size_t rest = cut(self, block, bytes, rest_bytes);
+    AR_READ_AGAIN(self->blocks.at);
+    AR_READ_AGAIN(out->requested_bytes);
+    uint64_t rest_bytes = part->bytes - bytes;
+    if (rest_bytes >= LEAST_BLOCK_BYTES) {
+        rest_bytes -= HEADER_BYTES;
+        size_t rest = cut(self, block, part, bytes, rest_bytes);
         ar_parts_push(&self->blocks, rest, class_of(rest_bytes));
         if (!plain)
             ar_policy_free_added(&self->base, rest_bytes);
-        block_bytes = bytes;
+        rest_bytes = 0;
     }
-    ar_policy_grant(&self->base, out, part->address, block_bytes, block);
+    AR_READ_AGAIN(part->address);
+    ar_policy_grant(&self->base, out, part->address, bytes + rest_bytes, block);
     return AR_OK;
 }
 
@@ -236,7 +240,7 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct tlsf *self,
                                                            uint64_t bytes,
                                                            struct ar_policy_block *out)
 {
-    unsigned class = 0;
+    struct ar_class class = {0};
     AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 4, UINT32_MAX));
     enum ar_status status = find_again(self, bytes, request->alignment, &class);
     return status == AR_OK ? take(self, class, bytes, out, false) : status;
@@ -246,7 +250,7 @@ AR_INLINE enum ar_status serve(struct tlsf *self, const struct ar_policy_request
                                struct ar_policy_block *out, const bool plain)
 {
     uint64_t bytes = ar_size_round_up(request->bytes, ALIGN_BYTES);
-    unsigned class;
+    struct ar_class class;
     if (bytes < LEAST_BYTES)
         bytes = LEAST_BYTES;
     if (!self->blocks.spare || request->alignment > ALIGN_BYTES ||
@@ -255,39 +259,18 @@ AR_INLINE enum ar_status serve(struct tlsf *self, const struct ar_policy_request
     return take(self, class, bytes, out, plain);
 }
 
-/* Takes a free neighbour out of its list, to be joined. Returns its bytes and those of the header
- * between the two. */
-AR_INLINE uint64_t take_neighbour(struct tlsf *self, size_t neighbour, size_t class,
-                                  const bool plain)
-{
-    if (!plain)
-        ar_policy_free_removed(&self->base, AR_PART(self->blocks.at, neighbour).bytes);
-    ar_parts_remove(&self->blocks, neighbour, class);
-    self->base.totals.overhead_bytes -= HEADER_BYTES;
-    return AR_PART(self->blocks.at, neighbour).bytes + HEADER_BYTES;
-}
-
 AR_INLINE enum ar_status take_back(struct tlsf *self, size_t block, const bool plain)
 {
-    struct ar_part *at = self->blocks.at;
-    uint64_t bytes = AR_PART(at, block).bytes;
-    ar_policy_ungrant(&self->base, AR_PART(at, block).requested_bytes, bytes);
-    size_t next = ar_part_number(AR_PART(at, block).next);
-    size_t class = ar_part_number(AR_PART(at, next).class_index);
-    if (class != AR_PART_USED) {
-        bytes += take_neighbour(self, next, class, plain);
-        ar_parts_join(&self->blocks, block, next);
+    struct ar_merge merge;
+    const struct ar_part *part = &AR_PART(self->blocks.at, block);
+    ar_policy_ungrant(&self->base, part->requested_bytes, part->bytes);
+    block = ar_parts_merge(&self->blocks, block, HEADER_BYTES, &self->base.totals.overhead_bytes,
+                           &merge);
+    if (!plain) {
+        ar_policy_free_removed(&self->base, merge.next_bytes);
+        ar_policy_free_removed(&self->base, merge.previous_bytes);
     }
-    size_t previous = ar_part_number(AR_PART(at, block).previous);
-    class = ar_part_number(AR_PART(at, previous).class_index);
-    if (class != AR_PART_USED) {
-        bytes += take_neighbour(self, previous, class, plain);
-        ar_parts_join(&self->blocks, previous, block);
-        block = previous;
-    }
-    block = ar_part_number(block);
-    AR_PART(at, block).bytes = bytes;
-    add_free(self, block, bytes, plain);
+    add_free(self, block, merge.bytes, plain);
     return AR_OK;
 }
 

@@ -143,33 +143,28 @@ AR_INLINE void put(struct vma *self, size_t block, uint64_t bytes, const bool pl
         ar_policy_free_added(&self->base, bytes);
 }
 
-/* The opposite, for a block that is used or joined next. Returns its bytes. */
-AR_INLINE uint64_t take(struct vma *self, size_t block, size_t class, const bool plain)
-{
-    if (!plain)
-        ar_policy_free_removed(&self->base, AR_PART(self->blocks.at, block).bytes);
-    ar_parts_remove(&self->blocks, block, class);
-    return AR_PART(self->blocks.at, block).bytes;
-}
-
 /* Uses `bytes` of a free block from `address` on. Two records must be spare. */
 static __attribute__((noinline)) size_t place(struct vma *self, size_t block, uint64_t address,
                                               uint64_t bytes)
 {
     struct ar_part *at = self->blocks.at;
-    uint64_t rest_bytes = take(self, block, AR_PART(at, block).class_index, false);
+    uint64_t rest_bytes = AR_PART(at, block).bytes;
+    ar_policy_free_removed(&self->base, rest_bytes);
+    ar_parts_remove(&self->blocks, block, AR_PART(at, block).class_index);
     self->base.totals.releasable_bytes = 0;
     uint64_t gap = address - AR_PART(at, block).address;
     if (gap) {
         rest_bytes -= gap;
-        size_t aligned = ar_parts_cut(&self->blocks, block, gap, rest_bytes, 0);
+        size_t aligned =
+            ar_parts_cut(&self->blocks, block, &AR_PART(at, block), gap, rest_bytes, 0);
         put(self, block, gap, false);
         block = aligned;
     }
     AR_PART(at, block).class_index = AR_PART_USED;
-    if (rest_bytes != bytes)
-        put(self, ar_parts_cut(&self->blocks, block, bytes, rest_bytes - bytes, 0),
-            rest_bytes - bytes, false);
+    rest_bytes -= bytes;
+    if (rest_bytes)
+        put(self, ar_parts_cut(&self->blocks, block, &AR_PART(at, block), bytes, rest_bytes, 0),
+            rest_bytes, false);
     return block;
 }
 
@@ -214,8 +209,8 @@ static inline uint32_t in_class(const struct vma *self, size_t class, struct wan
 /* The same for the lowest class from `class` on that has a block. */
 static uint32_t from_class(const struct vma *self, size_t class, struct wanted *wanted)
 {
-    unsigned found;
-    return ar_parts_find(&self->blocks, class, &found) ? in_class(self, found, wanted) : 0;
+    struct ar_class found;
+    return ar_parts_find(&self->blocks, class, &found) ? in_class(self, found.index, wanted) : 0;
 }
 
 static uint32_t by_offset(const struct vma *self, struct wanted *wanted)
@@ -233,7 +228,7 @@ static uint32_t find_fit(struct vma *self, struct wanted *wanted)
     if (self->strategy == MIN_OFFSET)
         return by_offset(self, wanted);
     size_t own = class_of(wanted->bytes);
-    unsigned next = 0;
+    struct ar_class next = {0};
     bool has_next = ar_parts_find(&self->blocks, own + 1, &next);
     uint32_t block = 0;
     if (!has_next)
@@ -243,21 +238,21 @@ static uint32_t find_fit(struct vma *self, struct wanted *wanted)
         if (!block)
             block = in_null(self, wanted);
         if (!block && has_next)
-            block = in_class(self, next, wanted);
+            block = in_class(self, next.index, wanted);
     } else {
         if (self->strategy == BALANCED && has_next)
-            block = in_class(self, next, wanted);
+            block = in_class(self, next.index, wanted);
         if (self->strategy == MIN_TIME && has_next)
-            block = in_head(self, next, wanted);
+            block = in_head(self, next.index, wanted);
         if (!block)
             block = in_null(self, wanted);
         if (!block && self->strategy == MIN_TIME && has_next)
-            block = in_class(self, next, wanted);
+            block = in_class(self, next.index, wanted);
         if (!block)
             block = from_class(self, own, wanted);
     }
-    while (!block && has_next && ar_parts_find(&self->blocks, next + 1, &next))
-        block = in_class(self, next, wanted);
+    while (!block && has_next && ar_parts_find(&self->blocks, next.index + 1, &next))
+        block = in_class(self, next.index, wanted);
     return block;
 }
 
@@ -435,14 +430,6 @@ alloc_any(struct vma *self, const struct ar_policy_request *request, struct ar_p
     return AR_OK;
 }
 
-/* Frees what follows the first `bytes` of a block that is not the last one. A function of its own,
- * which needs no registers of the caller. */
-AR_INLINE void free_rest(struct vma *self, size_t block, uint64_t bytes, uint64_t rest_bytes)
-{
-    size_t rest = ar_parts_cut(&self->blocks, block, bytes, rest_bytes, 0);
-    ar_parts_push(&self->blocks, rest, class_of(rest_bytes));
-}
-
 /* What is tried next if no class above has a block: the null block. It becomes smaller. */
 static __attribute__((noinline)) enum ar_status
 serve_last(struct vma *self, const struct ar_policy_request *request, struct ar_policy_block *out)
@@ -453,13 +440,11 @@ serve_last(struct vma *self, const struct ar_policy_request *request, struct ar_
     ar_parts_none_from(&self->blocks, class_above(bytes));
     if (!block || part->address & self->below_alignment || part->bytes <= bytes)
         return alloc_any(self, request, out);
-    uint64_t rest_bytes = part->bytes - bytes;
     ar_policy_grant(&self->base, out, part->address, bytes, block);
     self->base.totals.releasable_bytes = 0;
-    ar_parts_pop(&self->blocks, block, NULL_CLASS);
-    part->class_index = AR_PART_USED;
-    part->requested_bytes = bytes;
-    ar_parts_push(&self->blocks, ar_parts_cut(&self->blocks, block, bytes, rest_bytes, 0),
+    ar_parts_use(&self->blocks, part, NULL_CLASS, NULL_CLASS / 64, bytes);
+    uint64_t rest_bytes = part->bytes - bytes;
+    ar_parts_push(&self->blocks, ar_parts_cut(&self->blocks, block, part, bytes, rest_bytes, 0),
                   NULL_CLASS);
     return AR_OK;
 }
@@ -472,51 +457,43 @@ AR_INLINE enum ar_status serve(struct vma *self, const struct ar_policy_request 
 {
     struct ar_parts *blocks = &self->blocks;
     uint64_t bytes = request->bytes;
-    unsigned found;
+    struct ar_class found;
     if (!blocks->spare || request->alignment)
         return alloc_any(self, request, out);
     if (!ar_parts_find(blocks, class_above(bytes), &found))
         return plain ? serve_last(self, request, out) : alloc_any(self, request, out);
-    size_t class = ar_part_number(found), block = ar_part_number(blocks->heads[class]);
+    size_t class = ar_part_number(found.index), block = ar_part_number(blocks->heads[class]);
     struct ar_part *part = &AR_PART(blocks->at, block);
     if (part->address & self->below_alignment)
         return alloc_any(self, request, out);
-    uint64_t rest_bytes = part->bytes - bytes;
+    AR_READ_AGAIN(part->address);
     ar_policy_grant(&self->base, out, part->address, bytes, block);
-    ar_parts_pop(blocks, block, class);
-    part->class_index = AR_PART_USED;
-    part->requested_bytes = bytes;
+    ar_parts_use(blocks, part, class, found.word, bytes);
+    AR_READ_AGAIN(blocks->at);
+    AR_READ_AGAIN(part->address);
+    uint64_t rest_bytes = part->bytes - bytes;
     if (!plain)
         ar_policy_free_replaced(&self->base, bytes + rest_bytes, rest_bytes);
-    free_rest(self, block, bytes, rest_bytes);
+    size_t rest = ar_parts_cut(blocks, block, part, bytes, rest_bytes, 0);
+    ar_parts_push(blocks, rest, class_of(rest_bytes));
     return AR_OK;
 }
 
 AR_INLINE enum ar_status take_back(struct vma *self, size_t block, const bool plain)
 {
-    struct ar_part *at = self->blocks.at;
-    uint64_t bytes = AR_PART(at, block).bytes;
-    ar_policy_ungrant(&self->base, AR_PART(at, block).requested_bytes, bytes);
+    struct ar_merge merge;
+    const struct ar_part *part = &AR_PART(self->blocks.at, block);
+    ar_policy_ungrant(&self->base, part->requested_bytes, part->bytes);
     if (__builtin_expect(!self->base.totals.live_blocks, 0)) /* all will be one free block */
         self->base.totals.releasable_bytes = self->region.bytes;
     if (!plain && self->linear)
         leave_sequence(self, (uint32_t)block);
-    size_t next = ar_part_number(AR_PART(at, block).next);
-    size_t class = ar_part_number(AR_PART(at, next).class_index);
-    if (class != AR_PART_USED) {
-        bytes += take(self, next, class, plain);
-        ar_parts_join(&self->blocks, block, next);
+    block = ar_parts_merge(&self->blocks, block, 0, &self->base.totals.overhead_bytes, &merge);
+    if (!plain) {
+        ar_policy_free_removed(&self->base, merge.next_bytes);
+        ar_policy_free_removed(&self->base, merge.previous_bytes);
     }
-    size_t previous = ar_part_number(AR_PART(at, block).previous);
-    class = ar_part_number(AR_PART(at, previous).class_index);
-    if (class != AR_PART_USED) {
-        bytes += take(self, previous, class, plain);
-        ar_parts_join(&self->blocks, previous, block);
-        block = previous;
-    }
-    block = ar_part_number(block);
-    AR_PART(at, block).bytes = bytes;
-    put(self, block, bytes, plain);
+    put(self, block, merge.bytes, plain);
     return AR_OK;
 }
 

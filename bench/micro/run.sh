@@ -71,7 +71,8 @@ bar() {
     growth/exact | greedy/exact) echo 450 ;;
     torch/none) echo 350 ;;
     rmm-pool/none) echo 250 ;;
-    tlsf/none | offset/none | vma-virtual/none) echo 125 ;;
+    tlsf/none | vma-virtual/none) echo 125 ;;
+    offset/none) echo 100 ;;
     cupy/none | slab/none | buddy/none) echo 220 ;;
     vmm/none) echo 400 ;;
     ggml/none) echo 450 ;;
