@@ -354,6 +354,7 @@ static const struct message_form bares[] = {
     {"unabletocreatenewnativethread|unabletocreatenativethread|fork:cannotallocatememory|"
      "mmapfailed:cannotallocatememory|mmap:cannotallocatememory",
      MESSAGE_HOST_PROGRAM, "", how_handles, FORM_HOST | FORM_LIKELY},
+    {"unabletoallocatearraywithshape(", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"system.outofmemoryexception|virtualmemoryexhausted|finallinkfailed:memoryexhausted|"
      "enoughhostmemory|outofcpumemory|outofram|usingallavailableram|memoryquotaexceeded|host_"
      "allocation_failed|error_host_out_of_memory|fatalerror:runtime:outofmemory|systemoutofmemory!|"
@@ -396,8 +397,9 @@ static const struct message_form bares[] = {
      MESSAGE_DRIVER, "", message_how_unknown, 0},
     {OTHER_LANGUAGES, MESSAGE_DRIVER, "", message_how_unknown, FORM_NEAR},
     {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
-    {"outofvideomemory|ranoutofmemory|memoryexhausted|memorylimitexceeded", MESSAGE_DRIVER, "",
-     message_how_unknown, 0},
+    {"outofvideomemory|morevideomemorythancurrentlyavailable|ranoutofmemory|memoryexhausted|"
+     "memorylimitexceeded",
+     MESSAGE_DRIVER, "", message_how_unknown, 0},
     {"outofram|ramwasfull|ramisfull|ramexhausted|ramoom", MESSAGE_DRIVER, "", message_how_unknown,
      FORM_NEAR},
     {"hresult=8007000e|0x8007000e|[8007000e]", MESSAGE_DRIVER, "D3D12", message_how_unknown, 0},
@@ -415,8 +417,8 @@ static const struct message_form bares[] = {
     {"iskilledbysignal:killed|returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|{sigkill(-9)|"
      "excessivememoryusagecausing|code137|code:"
      "137|code=137|code\":137|code(137|codeis137|codeof137|exit137|exits137|exited137|exit(137|"
-     "exitedwith137|exitingwith137|exitswith137|exitingdueto137|status137|status=137|signal9("
-     "sigkill)|bysignal9|onsignal9|withsignal9|withsignal-9|bysignal-9|"
+     "exitedwith137|exitingwith137|exitswith137|exitingdueto137|status137|status=137|"
+     "status(137|signal9(sigkill)|bysignal9|onsignal9|withsignal9|withsignal-9|bysignal-9|"
      "receivedsignal9|"
      "signal-9(sigkill)|bysigkill|withsigkill|signalsigkill|signals.sigkill:9|signal:killed|"
      "task#:killed|killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
@@ -911,6 +913,8 @@ static bool read_words(const struct message_text *text, const struct message_for
         self->how = how_driver_of_others;
     if (self->framework == MESSAGE_DRIVER)
         read_around(text, first, self);
+    else if (message_text_ends(text, "withshape(", self->end))
+        (void)message_read_shape(text, self->end, self);
     if (self->how == how_driver_of_others || self->how == message_how_unknown)
         self->how =
             self->figures[MESSAGE_FIGURE_ASKED].known ? message_how_unknown : how_driver_of_others;

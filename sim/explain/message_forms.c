@@ -1,4 +1,6 @@
 /* Reads messages by the table of their wordings, and what a table cannot describe. */
+#include <ctype.h>
+
 #include "sim/explain/message_forms.h"
 
 static const char how_spark_spills[] =
@@ -31,6 +33,16 @@ static size_t figure_of(char letter)
     return found ? (size_t)(found - letters) : MESSAGE_FIGURE_ASKED;
 }
 
+/* A size that no double holds, if it is printed in bytes; of a larger one 2^63. */
+static uint64_t enormous_bytes(const struct message_text *text, size_t at, size_t end)
+{
+    static const uint64_t most = UINT64_C(1) << 63;
+    uint64_t bytes = 0;
+    for (; at < end && isdigit((unsigned char)text->chars[at]); at++)
+        bytes = bytes < most / 10 ? bytes * 10 + (uint64_t)(text->chars[at] - '0') : most;
+    return at == end || text->chars[at] == 'b' ? bytes : UINT64_C(1) << 60;
+}
+
 static size_t read_figure(const struct message_text *text, size_t at, char letter, int shift,
                           struct message_figure *figure)
 {
@@ -40,6 +52,8 @@ static size_t read_figure(const struct message_text *text, size_t at, char lette
     if (letter == 'A' && text->chars[at] == '-' &&
         (end = message_text_number(text, at + 1, shift, figure)) != MESSAGE_NOWHERE)
         figure->bytes = UINT64_C(1) << 60; /* a size that wrapped around below zero */
+    else if (letter == 'A' && end != MESSAGE_NOWHERE && figure->bytes == UINT64_C(1) << 60)
+        figure->bytes = enormous_bytes(text, at, end);
     if (letter != 'A' && end != MESSAGE_NOWHERE)
         figure->known &= figure->bytes < UINT64_C(1) << 60; /* else from a failed query */
     return end;

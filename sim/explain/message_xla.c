@@ -109,13 +109,17 @@ static size_t find_complaint(const struct message_text *text, struct message *se
     return found;
 }
 
-/* The type behind a shape: "andtypefloat", or in PyTorch's words "),torch.float16". */
+/* The type behind a shape: "andtypefloat", NumPy's "anddatatypefloat64", or in PyTorch's words
+ * "),torch.float16". */
 static uint64_t element_bytes(const struct message_text *text, size_t at, bool *assumed)
 {
     at += strspn(text->chars + at, "),");
     at += strncmp(text->chars + at, "dtype=", 6) == 0 ? 6 : 0;
     const char *words = text->chars + at;
-    size_t skip = strncmp(words, "andtype", 7) == 0 ? 7 : strncmp(words, "torch.", 6) == 0 ? 6 : 0;
+    size_t skip = strncmp(words, "andtype", 7) == 0        ? 7
+                  : strncmp(words, "anddatatype", 11) == 0 ? 11
+                  : strncmp(words, "torch.", 6) == 0       ? 6
+                                                           : 0;
     *assumed = false;
     for (size_t i = 0; skip && i < sizeof types / sizeof *types; i++)
         if (strncmp(words + skip, types[i].name, strlen(types[i].name)) == 0)
@@ -152,8 +156,9 @@ bool message_read_shape(const struct message_text *text, size_t at, struct messa
         beyond |= dimension && elements > most / dimension;
         elements = beyond ? 1 : elements * dimension;
         at = end;
+        at += strncmp(text->chars + at, ",)", 2) == 0;
         next = text->chars[at];
-        if (next != ',' && next != ']')
+        if (next != ',' && next != ']' && next != ')')
             return false;
     }
     uint64_t bytes = element_bytes(text, at, &self->type_assumed) * elements;
