@@ -30,4 +30,6 @@ PATH=$TEST_TMP/bin:$PATH bash bench/micro/sizes.sh -o "$TEST_TMP/page" "$TEST_TM
 check sizes_write_the_page grep -q '^| `p` | - - - - | ' "$TEST_TMP/page"
 refuses_sizes() { ! bash bench/micro/sizes.sh "$TEST_TMP" >"$out" 2>"$err" && grep -q 'is not built: make sizes' "$err"; }
 check sizes_without_a_build_are_refused refuses_sizes
+bash bench/micro/real_offset.sh "$TEST_TMP/build" "$TEST_TMP" >"$out" 2>"$err"
+check a_real_one_without_its_source_is_refused [ $? = 2 -a "$(grep -c 'a folder with offsetAllocator.cpp' "$err")" = 1 ]
 finish
