@@ -7,12 +7,11 @@ decided while compiling, by timing as well (fx_passes/pad_mm.py).
 
 import contextlib
 import inspect
-import math
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 
-from . import kernel_times, values
+from . import kernel_times, padding, values
 
 
 class Launcher:
@@ -101,7 +100,7 @@ def _padding(current):
 
     def should_pad(match, mat1, mat2, op, input=None):
         free = [pad_mm.should_exclude_padding_time(match, name) for name in ("mat1", "mat2")]
-        products.append((mat1, mat2, *free))
+        products.append((op, mat1, mat2, free))
         try:
             return decide(match, mat1, mat2, op, input)
         finally:
@@ -123,27 +122,18 @@ def _padding(current):
     pad_mm.no_dispatch = on_card
 
 
-def padding_pays(card, left, right, free_left, free_right):
-    """Whether a 16-bit product with padded sizes is at least a tenth faster, with the copies that pad it.
+def padding_pays(card, op, left, right, free):
+    """What Inductor would measure. `free`: whether each operand can be made with its padding."""
+    from torch._inductor.fx_passes import pad_mm
 
-    The model has the rates that an H200 reaches with rows of 2, 4 and 16 bytes' alignment, of 42 products of which it
-    decides 38 as the card did; the other four are within a fifth of the border. 32-bit products never gained.
-    `free_left`, `free_right`: the operand can be made with its padding.
-    """
-    if left.dtype not in (torch.float16, torch.bfloat16):
+    tf32 = left.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32"
+    if not tf32 and left.dtype not in (torch.float16, torch.bfloat16):
         return False
-    *batch, m, k = (int(n) for n in left.shape)
-    n, batch = int(right.shape[-1]), math.prod(int(b) for b in batch)
-    turned = right.stride(-1) != 1
-    low, _, traffic = kernel_times.peaks(card.name)
-    rate, traffic = low * 0.65e12, traffic * kernel_times.REACHED * 1e12
-    rows = (k if left.stride(-1) == 1 else m, k if turned else n, n)
-    slowest = min(1.0 if row % 8 == 0 else 0.4 if row % 2 == 0 else 0.21 for row in rows)
-    work, moved = 2.0 * batch * m * k * n, 2.0 * batch * (m * k + k * n + m * n)
-    original = max(work / (rate * slowest), moved / traffic) + 6e-6
-    padded = max(work / rate, moved / traffic) + 6e-6
-    if (m % 8 or k % 8) and not free_left:
-        padded += 5e-6 + 4.0 * batch * m * k / traffic
-    if (k % 8 or n % 8) and not free_right:
-        padded += 5e-6 + 4.0 * batch * k * n / (traffic * (0.22 if turned else 1))
-    return original > 1.1 * padded
+    batch, m, k = ([1, *pad_mm.realize_symbols(left.shape)])[-3:]
+    n = pad_mm.realize_symbols(right.shape)[-1]
+    even = [size + pad_mm.get_padded_length(plain, pad_mm.get_alignment_size(left))
+            for size, plain in zip((m, k, n), (*left.shape[-2:], right.shape[-1]))]  # fmt: skip
+    layout = "".join("n" if pad_mm.realize_symbols(t.stride())[-1] == 1 else "t" for t in (left, right))
+    product = padding.Product(left.element_size(), op.__name__, batch, m, k, n, even, layout, free)
+    speed, measured = kernel_times.peaks(card.name), kernel_times.peaks("H200")
+    return product.pays(arithmetic=speed[0] / measured[0], traffic=speed[2] / measured[2])
