@@ -72,3 +72,44 @@ twice = torch.compile(lambda x: checkpoint(mixed, x, use_reentrant=False))
 half = torch.ones(4, 4096, 64, device=device, dtype=torch.bfloat16, requires_grad=True)
 twice(half).float().sum().backward()  # attention draws the same numbers again, of a state on the host
 step()  # 15
+
+
+class Layer(torch.nn.Module):
+    """A module with a call of its own, as those of transformers: its guards ask for an empty list of hooks."""
+
+    def __call__(self, x):
+        return super().__call__(x)
+
+    def forward(self, x):
+        return (x * 2).relu()
+
+
+layer = torch.compile(Layer())
+layer(x)
+with torch._dynamo.config.patch(error_on_recompile=True):
+    layer(x)
+step()  # 16
+
+
+def broken(x):
+    for _ in range(1):  # Dynamo cannot go on within it
+        torch._dynamo.graph_break()
+        x = x.to(torch.bfloat16).cpu()
+    return x
+
+
+frames = torch._dynamo.utils.counters["frames"]
+before = frames["total"]
+torch.compile(lambda x: broken(x))(x)
+assert frames["total"] - before == 2, dict(frames)  # of the program: what stands for C++ here has none
+filters = torch.ones(8, 4, 3, 3, device=device)
+convolution = torch.compile(lambda x: torch.nn.functional.conv2d(x, filters).relu())
+for rows in (2, 3):
+    convolution(torch.ones(rows, 4, 32, 32, device=device))
+with torch._dynamo.config.patch(error_on_recompile=True):  # from the second size on it is any
+    convolution(torch.ones(5, 4, 32, 32, device=device))
+step()  # 17
+torch.set_float32_matmul_precision("high")
+product = torch.compile(lambda a, b: torch.bmm(a.relu(), b.relu()))
+kept = product(torch.ones(48, 602, 602, device=device), torch.ones(48, 602, 64, device=device))
+step()  # 18

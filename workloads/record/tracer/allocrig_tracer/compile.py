@@ -153,9 +153,16 @@ def _without_own_hooks():
             hooks.update(own)
 
 
+def _enter():
+    """Guards of a compiled program can ask for an empty list of hooks: the tracer's are not in it while it runs."""
+    hidden = contextlib.ExitStack()
+    hidden.enter_context(_without_own_hooks())
+    return hidden.close
+
+
 def _tracing(current):
     """Dynamo compiles a frame without the tracer's mode and hooks."""
-    from torch._dynamo import convert_frame, device_interface, trace_rules
+    from torch._dynamo import convert_frame, device_interface, eval_frame, trace_rules
     from torch._dynamo.variables import TorchInGraphFunctionVariable
 
     trace_rules.get_torch_obj_rule_map()[torch.tensor] = TorchInGraphFunctionVariable
@@ -176,6 +183,22 @@ def _tracing(current):
             return compile_frame(*args, **kwargs)
 
     convert_frame._compile = compiled
+    context = eval_frame._TorchDynamoContext
+    make = context.__init__
+
+    def init(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        self.enter_exit_hooks.append(_enter)
+
+    context.__init__ = init
+    check, own = trace_rules.check, os.path.dirname(__file__) + os.sep
+
+    def checked(obj, is_inlined_call=False):
+        """Functions here that stand for C++ are not frames of their own: on a card Dynamo does not see them."""
+        code = isinstance(obj, types.CodeType) and not is_inlined_call
+        return code and obj.co_filename.startswith(own) or check(obj, is_inlined_call)
+
+    trace_rules.check = checked
     from torch._dynamo.variables.optimizer import OptimizerVariable
 
     call_method = OptimizerVariable.call_method
@@ -256,7 +279,7 @@ def _inductor(current):
     fake.LIBRARY = (*fake.LIBRARY, folder.name)
     config.compile_threads = 1
     config.fx_graph_cache = config.fx_graph_remote_cache = False
-    config.autotune_local_cache = config.autotune_remote_cache = False
+    config.autotune_remote_cache = False
     torch._functorch.config.enable_autograd_cache = False
     torch.utils._triton.triton_hash_with_backend = lambda: "no card"
 

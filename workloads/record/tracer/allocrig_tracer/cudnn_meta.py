@@ -17,6 +17,12 @@ from .cudnn_library import packed_strides
 aten = torch.ops.aten
 
 
+def view(tensor):
+    """Its sizes and strides as they are now: what is asked of them adds no guard to a compiled program."""
+    shape, strides = ([n.node.hint if isinstance(n, torch.SymInt) else n for n in ns] for ns in (tensor.shape, tensor.stride()))
+    return kernels_cudnn.View(shape, strides, tensor.element_size())
+
+
 class Maker:
     """Makes fake tensors like a given one."""
 
@@ -24,7 +30,7 @@ class Maker:
         self.mode, self.like = mode, like
 
     def __call__(self, shape, last=False, dtype=None, strides=None):
-        shape = [int(n) for n in shape]
+        shape = [n if isinstance(n, torch.SymInt) else int(n) for n in shape]  # a size of a compiled program can vary
         last = last and len(shape) > 2  # sequences, too, if a filter lies so
         with torch._C._DisableTorchDispatch():
             elem = torch.empty_strided(shape, strides or packed_strides(shape, last), dtype=dtype or self.like.dtype,
@@ -48,7 +54,6 @@ def on_card(function, plain):
 
 def kind(x, w, stride, padding, dilation, transposed, output_padding, groups):
     """(the convolution, whether its outputs are channels last)."""
-    view = kernels_cudnn.View.of
     c = kernels_cudnn.Convolution(view(x), view(w), stride, padding, dilation, transposed, output_padding, groups,
                                   kernels_cudnn.NAMES.get(x.dtype))  # fmt: skip
     return c, c.last and c.backend(None) == "cudnn"
@@ -71,14 +76,14 @@ def convolution_backward(make, gradient, x, w, bias_sizes, stride, padding, dila
 
 
 def batch_norm(make, x, weight, bias, running_mean, running_var, training, exponential_average_factor, epsilon):
-    last = kernels_cudnn.View.of(x).suggests_last()
+    last = view(x).suggests_last()
     saved = [x.shape[1] if training else 0]
     return make(x.shape, last), make(saved, dtype=weight.dtype), make(saved, dtype=weight.dtype), make(
         [0], dtype=torch.uint8)
 
 
 def batch_norm_backward(make, x, gradient, weight, *rest):
-    last = kernels_cudnn.View.of(x).suggests_last()
+    last = view(x).suggests_last()
     return make(x.shape, last), make(weight.shape, dtype=weight.dtype), make(weight.shape, dtype=weight.dtype)
 
 
