@@ -10,11 +10,16 @@
 #define LARGE_SEGMENT     (20 * AR_MIB)
 #define SMALL_SEGMENT     (2 * AR_MIB)
 #define SEGMENT_TOLD_MOST (200 * AR_MIB)
+#define ENORMOUS          (UINT64_C(1) << 60) /* a request that was computed wrongly */
 
 static const char *size_of(const struct message *message, enum message_figure_name name, char *text,
                            size_t text_bytes)
 {
-    return ar_size_print(message->figures[name].bytes, text, text_bytes);
+    uint64_t bytes = message->figures[name].bytes;
+    if (name != MESSAGE_FIGURE_ASKED || bytes < ENORMOUS)
+        return ar_size_print(bytes, text, text_bytes);
+    snprintf(text, text_bytes, "1 EiB or more");
+    return text;
 }
 
 uint64_t message_page_bytes(const struct message *message, enum message_figure_name name)
@@ -89,8 +94,9 @@ static void print_figures(FILE *stream, const struct message *message)
     for (enum message_figure_name i = 0; i < MESSAGE_FIGURE_COUNT; i++) {
         const struct message_figure *figure = &message->figures[i];
         char text[32];
-        if (figure->known && i == MESSAGE_FIGURE_ASKED && figure->bytes >= UINT64_C(1) << 60)
-            fprintf(stream, "  %-*s 1 EiB or more\n", width, figure_name(message, i));
+        if (figure->known && i == MESSAGE_FIGURE_ASKED && figure->bytes >= ENORMOUS)
+            fprintf(stream, "  %-*s %s\n", width, figure_name(message, i),
+                    size_of(message, i, text, sizeof text));
         else if (figure->known && figure->coarse_bytes == 0 && figure->bytes >= AR_KIB)
             fprintf(stream, "  %-*s %12s  %" PRIu64 " bytes%s\n", width, figure_name(message, i),
                     size_of(message, i, text, sizeof text), figure->bytes,

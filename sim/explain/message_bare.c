@@ -248,10 +248,14 @@ static const struct message_form bares[] = {
      0},
     {"cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|"
      "nvjpeg_status_allocator_failure|cufft_alloc_failed|cusparse_status_alloc_failed|"
+     "curand_status_allocation_failed|custatevec_status_alloc_failed|cutensor_status_alloc_failed|"
+     "cutensornet_status_alloc_failed|"
      "cusparse_status_insufficient_resources|status:2cumemcreatefailed|internal_error_device_"
      "allocation_failed",
      MESSAGE_LIBRARY, "CUDA", how_beside, 0},
-    {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, 0},
+    {"rocblas_status_memory_error|hipblas_status_alloc_failed|hipsparse_status_alloc_failed|"
+     "hipsolver_status_alloc_failed|hipfft_alloc_failed|miopenstatusallocfailed",
+     MESSAGE_LIBRARY, "HIP", how_beside, 0},
     {"cudafailure2'outofmemory'|cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, 0},
     {"cnmem_status_out_of_memory", MESSAGE_LIBRARY, "CUDA", how_driver, 0},
     {"outofgpumemoryerror", MESSAGE_JULIA, "", NULL, 0},
@@ -297,7 +301,8 @@ static const struct message_form bares[] = {
     {"error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, 0},
     {"pi_error_out_of_resources|ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU",
      how_driver, 0},
-    {"hiperroroutofmemory|hiperror:outofmemory|[hiperror](2)|hsa_status_error_out_of_resources",
+    {"hiperroroutofmemory|hiperrormemoryallocation|hiperror:outofmemory|[hiperror](2)|hsa_status_"
+     "error_out_of_resources",
      MESSAGE_DRIVER, "HIP", how_driver, 0},
     {"cuda_error_out_of_memory|cudaoom|cudaerrormemoryallocation|cudaruntimeerror(2)|"
      "cudaerror:outofmemory|cudadrivererror:outofmemory|cudafailure2:outofmemory|"

@@ -283,7 +283,8 @@ const struct message_form message_forms[] = {
     {"insufficientmemory)failedtoallocateA*outofmemoryerror|"
      "ggml_aligned_malloc:insufficientmemory*attemptedtoallocateA|hostspace::allocate[*](A)failed|"
      "outofmemoryallocatingAafteratotalof|ranoutofmemoryallocatingAwithalignment|"
-     "allocreturnsnull:len=A",
+     "allocreturnsnull:len=A|requirementexceedsavailablememory--req:A|"
+     "requirementexceedavailablememory--req:A",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     /* MATLAB, Ray */
     {"requested*(A)arrayexceedsmaximumarraysize&preference(W", MESSAGE_HOST_PROGRAM, "", NULL,
