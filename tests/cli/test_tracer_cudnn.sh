@@ -98,6 +98,22 @@ with gzip.open('results/published/h200/cudnn/held-601.tsv.gz', 'rt') as lines:
             count += 1
             right += got == ([int(size)] if cublaslt else [])
 assert count > 1500 and right >= 0.92 * count, (right, count)"
+sizes measured_products_of_pictures_and_volumes "
+import gzip
+types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}
+right, count = [0, 0], [0, 0]
+with gzip.open('results/published/h200/cudnn/held-701.tsv.gz', 'rt') as lines:
+    next(lines)
+    for line in lines:
+        c = line.split()
+        x, w, y = (tuple(int(v) for v in t.split('x')) for t in c[1:4])
+        engine, size, _ = c[10].split(':') if len(c) > 10 else (0, 0, '')
+        if w[1] == x[1] and x[2:] == y[2:] and set(w[2:]) == {1} and x[2] > 1:
+            cublaslt = int(engine) in (58, 62, 63)
+            got = source.products_of(shape(int(c[0]), x, w, y, padding=0, dtype=types[c[7]], last=c[8] == '1'))[:1]
+            count[len(x) == 5] += 1
+            right[len(x) == 5] += got == ([int(size)] if cublaslt else [])
+assert min(count) > 100 and right[0] > 0.82 * count[0] and right[1] > 0.77 * count[1], (right, count)"
 sizes measured_parts_of_weight_gradients_and_bytes_of_leading_engines "
 import gzip
 from allocrig_tracer import cudnn_division as division, cudnn_fitted as fitted
@@ -125,6 +141,10 @@ with gzip.open('results/published/h200/cudnn/grid-41.tsv.gz', 'rt') as lines:
 assert led > 200 and count > 1000 and right >= 0.98 * count, (led, right, count)
 # 75 steps in two parts, 81 in three; 49 in parts of seven; several waves: no part has less than four steps
 assert [fitted.cheapest(n, 3, 13.5) for n in (27, 75, 81)] == [1, 2, 3] and division.effective(49, 8) == 7
+tiles = division.Division(rest=16, split=7, buffer=65536, steps=36, single=False, counted=True)
+forward = shape(10, (8, 64, 32, 32), (64, 64, 3, 3), (8, 64, 32, 32), dtype='float32')
+several = [source.fitted_shares.parts(forward, {2: 9}, tiles._replace(steps=n)) for n in (20, 36, 48)]
+assert several == [2, 4, 7], several  # tiles of 64 x 256 in several waves
 assert fitted.linear('float32', 640, 33) == 19 and fitted.most('float32', 72, 33) == 18
 point = shape(11, (16, 160, 128, 128), (160, 160, 1, 1), (16, 160, 64, 64), 2, 0, dtype='float32')
 assert division.copied(point) == 209715216  # without the filters"

@@ -121,7 +121,7 @@ class Trees:
     def node(self, lines, features):
         line = next(lines)
         if line[0] == "=":
-            return int(line[1:])
+            return line[1:] if ":" in line else int(line[1:])
         feature, limit = line.split("\t")
         return features.index(feature), float(limit), self.node(lines, features), self.node(lines, features)
 

@@ -5,6 +5,7 @@ which it leaves out without a driver. Two things are fitted to lists that a card
 - Into how many parts it divides the sum of a weight gradient in NHWC (cudnn_splits.tsv): that follows from the filters,
   the channels, the number of positions and the knob alone. Each part is a float32 product. Beside it, and wherever it may
   take something, there are flags.
+- Parts and flags of the forward pass and of gradients of inputs: trees as well, whose names begin with `parts-`.
 
 A part has a multiple of some positions, so that N parts that are asked for can become fewer. Between two measured numbers
 of positions the parts are those of a number that explains both; kernels/CUDNN.md says how often that is right.
@@ -24,6 +25,7 @@ SLACK = 12  # parts that are asked for are at most a twelfth more than those tha
 TILES, UNALIGNED = ((128, 0.5), (64, 0.25)), 2  # what another number of tiles costs, and another alignment
 WIDTH = 4  # a factor in a width counts as much as its fourth power in the number of positions
 FEATURES = "n c k h w area rows weights c2 k2 area2 rows2 wide narrow half ratio fill64 fill128".split()
+MORE = "tiles64 tiles128 tiles256 share product slope".split()  # for parts
 
 
 def bits(dtype):
@@ -32,6 +34,7 @@ def bits(dtype):
 
 def tree_of(s):
     line = ["line"] if len(s.x) == 4 and s.x[2] == 1 < s.x[3] and not s.channels_last else []  # sequences: measured apart
+    line += ["volume"] if len(s.x) == 5 else []
     return "-".join(("product", {library.FORWARD: "forward", library.BACKWARD_INPUT: "input"}.get(s.operation, "weight"),
                      "nhwc" if s.channels_last else "nchw", bits(s.dtype), *line))
 
@@ -42,6 +45,18 @@ def features(s):
     fill = [area / (-(-area // tile) * tile) for tile in (64, 128)]
     return (n, c, k, h, w, area, n * area, c * k, power(c), power(k), power(area), power(n * area), max(c, k), min(c, k),
             s.dtype == "float16", n * area / (c * k), *fill)
+
+
+def product_of(s):
+    """Rows, columns and terms of the product that a forward pass or a gradient of the input is."""
+    sides = (s.w[0], s.w[1]) if s.operation == library.FORWARD else (s.w[1], s.w[0])
+    return (s.x[0] * math.prod(s.x[2:]), *sides)
+
+
+def features_of_parts(s):
+    rows, columns, terms = product_of(s)
+    tiles = [-(-rows // m) * -(-columns // n) for m, n in ((64, 64), (128, 128), (256, 128))]
+    return (*features(s), *tiles, terms / tiles[1], rows * columns, math.log2(rows * columns / terms))
 
 
 def parts(rows, asked, multiple):
@@ -98,12 +113,18 @@ class Products:
             return []
         plain, flags = 4 * s.w[0] * s.w[1], FLAGS[bits(s.dtype)]
         if s.operation != library.BACKWARD_WEIGHT:
-            return [flags if knob else 0]
+            return [self.of_parts(s) if knob else 0]
         if s.channels_last or s.x[0] == 1 and knob:
             of_samples = 0 if s.channels_last else plain
             return [of_samples + self.divided(s, k) for k in ((knob, 3 - knob) if knob else (0,))]
         of_samples = s.x[0] * plain  # a product of each sample, summed up afterwards
         return [of_samples + flags, of_samples + flags, of_samples][::1 if knob else -1]
+
+    def of_parts(self, s):
+        leaf = self.trees.leaf(tree_of(s).replace("product", "parts"), features_of_parts(s))
+        count, flags = map(int, leaf.split(":")) if leaf else (0, FLAGS[bits(s.dtype)])
+        rows, columns, _ = product_of(s)
+        return count * 4 * rows * columns + flags
 
     def divided(self, s, knob):
         count, flags = self.split(s, knob) if knob else (0, 0)

@@ -20,6 +20,7 @@ from allocrig_tracer import cudnn_plans as plans  # noqa: E402
 from allocrig_tracer import cudnn_products as products  # noqa: E402
 
 ENOUGH = 4  # samples of a number of parts
+FEW_BYTES = 1000  # flags take less
 KNOB = division.KNOB_WORKSPACE
 CUBLASLT = {plans.FORWARD: 58, plans.BACKWARD_WEIGHT: 62, plans.BACKWARD_INPUT: 63}  # its engines
 NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
@@ -103,8 +104,11 @@ def fewest(points, multiple):
     return kept
 
 
-def fit_splits(paths, out):
+def fit_splits(paths, out, known=None):
+    """known: rows of the table that are kept, where they and the lists do not differ."""
     layers = collections.defaultdict(dict)
+    for key, points in (known or {}).items():
+        layers[key].update({p[0]: p[1:] for p in points})
     for path in paths:
         for s, engine, size, knobs in rows(path):
             if s.operation == plans.BACKWARD_WEIGHT and s.channels_last and plans.pointwise(s):
@@ -153,17 +157,37 @@ def fit_trees(source, paths, out):
         fit_tree(name, fitted.FEATURES, samples[name], out, max_depth=12, min_samples_leaf=3)
 
 
-def fit_products(paths, out):
+def fit_products(paths, out, kinds=("",)):
+    """kinds: ends of the names of trees."""
     samples = collections.defaultdict(list)
     for path in paths:
         for s, engine, size, knobs in rows(path):
-            if plans.pointwise(s) and s.allow_tf32 and s.dtype != "float64":
+            if plans.pointwise(s) and s.allow_tf32 and s.dtype != "float64" and products.tree_of(s).endswith(kinds):
                 knob = knob_of(s, engine, knobs)
                 if knob > 0 and not (s.operation == plans.BACKWARD_WEIGHT and (s.channels_last or s.x[0] == 1)):
                     knob = int(size > (4 * s.x[0] * s.w[0] * s.w[1] if s.operation == plans.BACKWARD_WEIGHT else 0))
                 samples[products.tree_of(s)].append((products.features(s), knob))
     for name in sorted(samples):
-        fit_tree(name, products.FEATURES, samples[name], out, min_samples_leaf=5 if name.endswith("line") else 1)
+        fit_tree(name, products.FEATURES, samples[name], out, min_samples_leaf=5 if name.endswith("line") else 2 if name.endswith("volume") else 1)
+
+
+def part_code(s, size):
+    """PARTS:FLAGS of a forward pass or a gradient of the input, or all bytes as flags."""
+    rows, columns, _ = products.product_of(s)
+    count, flags = divmod(size, 4 * rows * columns)
+    return f"{count}:{flags}" if size > FEW_BYTES and count and flags <= FEW_BYTES else f"0:{size}"
+
+
+def fit_parts(paths, out):
+    samples = collections.defaultdict(list)
+    for path in paths:
+        for s, engine, size, knobs in rows(path):
+            whole = plans.pointwise(s) and s.allow_tf32 and s.dtype != "float64" and s.operation != plans.BACKWARD_WEIGHT
+            if whole and size and knob_of(s, engine, knobs) > 0:
+                name = products.tree_of(s).replace("product", "parts")
+                samples[name].append((products.features_of_parts(s), part_code(s, size)))
+    for name in sorted(samples):
+        fit_tree(name, products.FEATURES + products.MORE, samples[name], out, min_samples_leaf=4)
 
 
 def check(source, path, most):
@@ -187,7 +211,8 @@ def main():
     options.add_argument("files", nargs="*")
     options.add_argument("--check", default="")
     options.add_argument("--most", type=int, default=1 << 30)
-    options.add_argument("--parts", default="shares,splits,trees,products", help="products are added to the file of trees")
+    options.add_argument("--parts", default="shares,splits,trees,products", help="products, volumes and parts are added to the file of "
+                         "trees, more to the table of splits")
     o = options.parse_args()
     source = plans.Source("NVIDIA H200", "9.0")
     if o.check:
@@ -195,7 +220,10 @@ def main():
     tables = {"shares": ("cudnn_shares.tsv", SHARES, lambda f: fit_shares(source, o.files, f)),
               "splits": (products.NAME, SPLITS, lambda f: fit_splits(o.files, f)),
               "trees": ("cudnn_trees.tsv", TREES, lambda f: fit_trees(source, o.files, f)),
-              "products": ("cudnn_trees.tsv", "", lambda f: fit_products(o.files, f))}
+              "products": ("cudnn_trees.tsv", "", lambda f: fit_products(o.files, f)),
+              "volumes": ("cudnn_trees.tsv", "", lambda f: fit_products(o.files, f, "-volume")),
+              "parts": ("cudnn_trees.tsv", "", lambda f: fit_parts(o.files, f)),
+              "more": (products.NAME, SPLITS, lambda f: fit_splits(o.files, f, source.products.layers))}
     for part in o.parts.split(","):
         name, head, fit = tables[part]
         with open(fitted.HERE / name, "w" if head else "a") as f:
