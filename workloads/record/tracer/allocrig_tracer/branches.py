@@ -63,6 +63,7 @@ def install(current):
     after_import("torchvision.models.detection.roi_heads", lambda: _masks(current))
     after_import("transformers.generation.utils", lambda: _beams(current))
     after_import("transformers.utils.import_utils", lambda: _not_traced("transformers.utils.import_utils"))
+    after_import("transformers.loss.loss_for_object_detection", lambda: _corners(current))
 
 
 def _beams(current):
@@ -71,6 +72,12 @@ def _beams(current):
     plain = getattr(mixin, "_check_early_stop_heuristic", None)  # 4.50 and later
     if plain is not None:
         mixin._check_early_stop_heuristic = staticmethod(_assume(current, plain, gt=True))
+
+
+def _corners(current):
+    """The corners of boxes are in order: transformers checks that before it compares boxes, whose values may be drawn."""
+    losses = sys.modules["transformers.loss.loss_for_object_detection"]
+    losses.generalized_box_iou = _assume(current, losses.generalized_box_iou, ge=True)
 
 
 def _not_traced(library):
