@@ -384,6 +384,16 @@ def check_the_largest_of_all_works_in_place_in_backward():
     equal((out.sizes("isnan"), out.sizes("logical_and"), out.sizes(":eq")), ([65536, 1], [], [65536]))
 
 
+def check_a_table_that_the_program_fills_is_known():
+    def program():
+        sizes = torch.empty((2, 2), dtype=torch.long, device="cuda")
+        for i, (high, wide) in enumerate(((3, 4), (5, 6))):
+            sizes[i, 0], sizes[i, 1] = high, wide
+        assert (sizes[:, 0] * sizes[:, 1]).sum() == 42
+
+    equal(traced(program).notes("drawn"), [])
+
+
 def check_powers_in_place():
     def program():
         norm = torch.linalg.vector_norm(torch.ones(1000, device="cuda"))

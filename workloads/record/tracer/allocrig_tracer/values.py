@@ -18,6 +18,7 @@ aten = torch.ops.aten
 MAX_INTEGERS, MAX_FLOATS = 1 << 23, 1 << 16  # elements of a tensor whose value is kept
 MAX_MASK = 1 << 25  # the same of truth values, and of masks made of them
 MAX_SAMPLE = 1 << 21  # elements of a tensor of any type that is random, or computed from such tensors alone
+MAX_TABLE = 256  # integers of an empty tensor that the program fills, one after another
 MAX_HOST_SAMPLES = 1 << 28  # bytes of the values of random tensors on the CPU that have no data otherwise
 GATE_COLUMNS, GATE_ELEMENTS = 256, 1 << 18  # a product of matrices that may be a gate: its value is drawn
 MAX_REAL_COPY = 1 << 22  # elements of a tensor that becomes real when it is copied to the CPU
@@ -131,9 +132,12 @@ def follow(mode, func, args, kwargs, tensors, outs):
     if not changed and not any(holds(t) for t in outs):
         return
     if known:
-        if not tensors and func.overloadpacket in EMPTY:
+        table = outs[0].numel() <= MAX_TABLE and not outs[0].dtype.is_floating_point and not outs[0].dtype.is_complex
+        if not tensors and func.overloadpacket in EMPTY and not table:
             return
         real = real_call(mode, func, args, kwargs)
+        if real is not None and func.overloadpacket in EMPTY:
+            real.zero_()  # what the program writes into it follows
         if real is not None:
             assumed = getattr(mode.session.local, "assumed", {}) if drawn else {}
             if func._schema.name.split("::")[1] in assumed and real.dtype == torch.bool:
