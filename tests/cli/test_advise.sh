@@ -157,8 +157,9 @@ if long how_far_it_is_from_what_was_recorded; then
     run advise tests/golden/data/snapshots/side_streams.default.pickle.gz -d sim:addresses=random,seed=4 --jobs 2
     check how_far_it_is_from_what_was_recorded says '^Replayed without the recorded addresses the recorded setting takes 2\.559 GiB in place of 2\.520 GiB \(\+1\.55 %\)'
 fi
-if long left_open_where_completions_decide not_where_it_is_the_same what_the_mark_means; then
+if long left_open_where_completions_decide not_where_it_is_the_same what_the_mark_means with_marks_lines_fit_too; then
     run advise workloads/data/side_streams.default.csv.gz --capacity 760MiB --jobs 2
+    check with_marks_lines_fit_too [ -z "$(awk 'length > 80' "$out" | grep -v PYTORCH_)" ]
     check left_open_where_completions_decide says 'as recorded it may or may not, see \? below'
     check not_where_it_is_the_same not says 'Replayed without the recorded addresses'
     check what_the_mark_means says '^\?: with blocks of other streams free at once, or with memory for one of 64\.00 MiB more or less, the answer is the opposite'

@@ -15,12 +15,16 @@ cd "$TEST_TMP/tree" || exit 1
 # shellcheck disable=SC2034 # used by the commands
 T=$(sed -n 's/.*`T=\(.*\)`.*/\1/p' "$manual")
 check the_recording_exists [ -f "$T" ]
+lora=workloads/data/lora_recompute.default.csv.gz
 count=0
 while read -r command; do
     ! grep -qF -- " ${command#./allocrig }" tests/cli/test_*.sh || continue
     count=$((count + 1))
     case $command in *"-p all -w embedding --"*) command=${command/-p all/-p torch} ;; esac # test_isolate.sh runs all
     command=${command/ --replicates 10/ --replicates 3} # test_replicates.sh has nine
+    case $command in *" advise $lora "*) # one step of its sixteen
+        ./allocrig convert --steps 3-3 "$lora" step.trace >"$out" && command=${command/$lora/step.trace} ;;
+    esac
     eval "$command" >"$out" 2>"$err" </dev/null
     verdict "command_$count" $?
     [ ! -s "$err" ] || echo "  $command: $(tail -n 1 "$err")"

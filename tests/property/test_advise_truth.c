@@ -207,8 +207,8 @@ static void check_programs(const char *const *names, unsigned count, unsigned ro
     const char *folder = getenv("TEST_TMP");
     snprintf(recording.path, sizeof recording.path, "%s/advise_truth.pickle",
              folder ? folder : "/tmp");
-    /* Under a sanitizer every second program. */
-    const unsigned step = names == programs && test_amount(3, 3) < 3 ? 2 : 1;
+    /* Under a sanitizer every third program. */
+    const unsigned step = names == programs && test_amount(3, 3) < 3 ? 3 : 1;
     for (unsigned i = 0; i < rounds * count; i += step) {
         recording.program = names[i % count];
         recording.setting = settings[ar_rng_below(&rng, RECORDED)];

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/amount.h"
 #include "tests/support/folder_tests.h"
 #include "tests/support/plugin_rig.h"
 #include "tests/support/steps_state.h"
@@ -557,6 +558,12 @@ static void run_if(struct steps *s, size_t line, size_t end)
         steps_run_lines(s, line + 1, end);
 }
 
+static void run_long(struct steps *s, size_t line, size_t end)
+{
+    if (test_long())
+        steps_run_lines(s, line + 1, end);
+}
+
 static void run_plugin(struct steps *s, size_t line, size_t end)
 {
     steps_plugin_run(s, line + 1, end);
@@ -571,11 +578,8 @@ static void run_fork(struct steps *s, size_t line, size_t end)
 static const struct {
     const char *name;
     void (*run)(struct steps *s, size_t line, size_t end);
-} blocks[] = {{"for", run_for},
-              {"each", run_each},
-              {"if", run_if},
-              {"plugin", run_plugin},
-              {"fork", run_fork}};
+} blocks[] = {{"for", run_for},   {"each", run_each},     {"if", run_if},
+              {"long", run_long}, {"plugin", run_plugin}, {"fork", run_fork}};
 
 static bool begins_block(const char *text)
 {

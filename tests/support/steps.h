@@ -131,7 +131,8 @@
  * `file_says PATH TEXT`.
  *
  * **Blocks.** `for NAME FROM BELOW [STEP]` .. `end`; `each NAME..`, rows of words, `do` .. `end`;
- * `if COMPARISON` .. `end`. `$NAME` in a line stands for the value. */
+ * `if COMPARISON` .. `end`; `long` .. `end`, which a sanitizer's build leaves to `make soak`.
+ * `$NAME` in a line stands for the value. */
 #pragma once
 
 /* Runs each section of a file of tests/steps as a case: any difference fails it. NULL: of all files
