@@ -154,9 +154,11 @@ enum ar_status traced_program_why(const struct traced_program *self, const struc
         return ar_error_set(error, AR_MISSING,
                             "no trace was written: %s imported neither torch nor jax", command);
     return program_failed(command, end,
-                          "no trace was written: it imported neither torch nor jax (are they "
-                          "installed? python3 -m pip install torch), or was killed before the "
-                          "tracer could write",
+                          end->code > 128
+                              ? "no trace was written"
+                              : "no trace was written: it imported neither torch nor jax, or ended "
+                                "before the tracer could write; what it printed may say why (if "
+                                "torch is missing: python3 -m pip install torch)",
                           error);
 }
 

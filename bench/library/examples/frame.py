@@ -3,6 +3,8 @@ import sys
 
 import allocrig
 
+if len(sys.argv) < 3:
+    sys.exit("usage: python3 frame.py WORKLOAD POLICY..")
 rows = allocrig.run(sys.argv[2:], sys.argv[1], "sim:capacity=16GiB")
 try:
     import pandas

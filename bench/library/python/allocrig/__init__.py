@@ -277,7 +277,8 @@ def trace(function, path, **options):
     does. Options are those of the program: card, seed, steps, rank, world. Returns the path.
 
     The function is called without arguments in a new process (functools.partial binds them), so it must be importable
-    by its name; a function of a notebook needs cloudpickle. What the caller has loaded does not matter there."""
+    by its name; a function of a notebook needs cloudpickle. What the caller has loaded or set does not matter there.
+    For a function of the script itself the lines above the first call of `trace` or `fits` run again in that process."""
     return _traced.trace(function, path, **options)
 
 

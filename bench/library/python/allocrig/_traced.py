@@ -1,9 +1,9 @@
 """Runs a function in a new process under `allocrig trace` or `allocrig fits`.
 
 The tracer must be in the process before the program's modules take functions out of torch, so the function is called in
-a process of its own, as multiprocessing does with its start method "spawn": it must be importable by its name, and a
-script must begin its work under `if __name__ == "__main__"`. A function of a notebook, or a lambda, is possible if
-cloudpickle is installed. `python -m allocrig._called FILE` is that process."""
+a process of its own, as multiprocessing does with its start method "spawn": it must be importable by its name. A
+function of a notebook, or a lambda, is possible if cloudpickle is installed. `python -m allocrig._called FILE` is that
+process."""
 import json
 import multiprocessing.spawn
 import os
@@ -14,6 +14,12 @@ import sys
 import tempfile
 
 from . import _library
+
+stops_script = False  # in the new process, while it runs the script of the caller for its definitions
+
+
+class Reached(BaseException):
+    """The script of the caller has come to the call for which the process was made; `except Exception` is not meant."""
 
 
 class Answer(dict):
@@ -55,11 +61,14 @@ def _dump(function, file):
     except Exception as problem:
         raise ValueError(f"{function!r} cannot be called in another process: {problem}; put it into a module, or "
                          "install cloudpickle") from None
-    pickle.dump((preparation, pickled), file)
+    pickle.dump(preparation, file)
+    file.write(pickled)
 
 
 def call(command, function, arguments, options, folder):
     """Runs `allocrig COMMAND ARGUMENTS -- python` on the function. Returns what it prints on standard output."""
+    if stops_script:
+        raise Reached(command)
     path = os.path.join(folder, "function")
     with open(path, "wb") as file:
         _dump(function, file)
@@ -74,6 +83,9 @@ def call(command, function, arguments, options, folder):
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            errors="replace")
     said = ended.stderr.rstrip()
+    if os.path.exists(path + ".refusal"):
+        with open(path + ".refusal", encoding="utf-8") as file:
+            raise _library.Error(ended.returncode, file.read())
     if ended.returncode and not (command == "fits" and ended.returncode == 1 and "it does not fit on" in said):
         raise _library.Error(ended.returncode, said[said.rfind("allocrig: ") + 10:] + (
             "\n" + said[-4000:] if "Traceback" in said else ""))
