@@ -217,7 +217,8 @@ AR_INLINE size_t ar_parts_merge(struct ar_parts *self, size_t part, const uint64
                                 uint64_t *headers, struct ar_merge *out)
 {
     struct ar_part *at = self->at;
-    *out = (struct ar_merge){.bytes = AR_PART(at, part).bytes};
+    out->bytes = AR_PART(at, part).bytes;
+    out->next_bytes = out->previous_bytes = 0;
     size_t next = ar_part_number(AR_PART(at, part).next);
     size_t class_index = ar_part_number(AR_PART(at, next).class_index);
     if (class_index != AR_PART_USED) {
