@@ -365,6 +365,8 @@ static const char *written_elsewhere(const struct cli_page *page, const char *na
         return "`allocrig --version` prints that";
     if (page_option(page, "card") && (strcmp(name, "device") == 0 || strcmp(name, "profile") == 0))
         return "a card is written --card NAME (`list devices`)";
+    if (page->capacity && strcmp(name, "capacity") == 0)
+        return page->capacity;
     const bool has_device = page_option(page, "device");
     if (page_option(page, "card") && !has_device && strcmp(name, "capacity") == 0)
         return "it is about a card, --card NAME; `advise TRACE --capacity 24GiB` is about a size";

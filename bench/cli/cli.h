@@ -145,6 +145,7 @@ struct cli_page {
     const char *text;      /* describes the command */
     const struct cli_option *options;
     struct cli_option argument; /* those that are no options; `value`: the word for one */
+    const char *capacity;       /* in place of --capacity, if the command has no such option */
     bool quiet;                 /* pipes are named by another call */
 };
 

@@ -58,6 +58,7 @@ static const struct cli_page page = {
         "retry are the lowest above which no run flushes or retries.",
     .options = options,
     .argument = {CLI_SUITE(cli_suite_workload), .many = true},
+    .capacity = "it searches the capacity; `run -d sim:capacity=24GiB` tries one",
 };
 
 /* The result of one policy and workload. */

@@ -29,6 +29,7 @@ refuses letter_value_missing 2 '-p needs a value: -p SPEC' run -d sim -w order_f
 refuses value_too_many 2 '--time takes no value' run -d sim --time=yes
 refuses help_has_no_value 2 'run: --help takes no value' run --help=x
 refuses a_capacity_of_the_device 2 'no option --capacity; a capacity is part of the device: -d sim:capacity=' run --capacity 8GiB
+refuses a_capacity_that_is_searched 2 'no option --capacity; it searches the capacity; `run -d sim:capacity=24GiB` tries one$' capacity x.trace --capacity 3GiB
 refuses a_card_of_the_device 2 'no option --card; .* -d sim:profile=NAME' bound --card l4
 refuses no_such_card 2 'no card "l44"; did you mean "l4"' advise x.trace --card l44
 refuses a_part_of_a_card 2 'no card "4090"; did you mean: rtx4090\?' capacity x.trace --card 4090
