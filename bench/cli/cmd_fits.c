@@ -1,5 +1,6 @@
 /* `fits`: one page on whether a program fits on a card that it never ran on: runs it with the
  * tracer, or reads a trace, and answers. */
+#include <signal.h>
 #include <unistd.h>
 
 #include "bench/cli/program.h"
@@ -362,21 +363,37 @@ static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_
     return status;
 }
 
+/* Tries the trace at `path`. A signal ends the command after that, with what is known. */
+static enum ar_status try_trace(struct arguments *self, const char *path, struct ar_error *error)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct timespec at_once = {0};
+    sigset_t set, before;
+    sigemptyset(&set);
+    for (size_t i = 0; i < AR_COUNT(ends); i++)
+        sigaddset(&set, ends[i]);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    enum ar_status status = each_part(self, path, try_part, error);
+    int got = sigtimedwait(&set, NULL, &at_once);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (got <= 0)
+        return status;
+    (void)ar_error_set(error, AR_OK, "the command was ended by signal %d (%s)", got,
+                       strsignal(got));
+    return cli_exit(128 + got);
+}
+
 static enum ar_status try_value(struct arguments *self, uint64_t value,
                                 struct fits_bracket brackets[FITS_SETTINGS], struct ar_error *error)
 {
-    char path[PATH_ROOM], more[96] = "the search ends";
+    char path[PATH_ROOM];
     struct program_end end;
     snprintf(path, sizeof path, "%s/%" PRIu64 ".txt", self->folder, value);
     enum ar_status status = trace_once(self, value, self->first_seed, path, &end, error);
-    if (brackets[0].fits)
-        text_add(more, sizeof more, "; %" PRIu64 " fits", brackets[0].fits);
-    if (brackets[0].fails <= self->vary.high)
-        text_add(more, sizeof more, "; %" PRIu64 " does not", brackets[0].fails);
     if (!status && end.code)
-        status = command_failed(self, &end, more, error);
+        status = command_failed(self, &end, "the search ends", error);
     self->tried = (struct fits_tried){.under = {{true, 0}, {true, 0}}};
-    AR_THEN(status, each_part(self, path, try_part, error));
+    AR_THEN(status, try_trace(self, path, error));
     for (size_t i = 0; i < self->vary.settings && !status; i++) {
         struct fits_bracket *at = &brackets[i];
         if (self->tried.under[i].passes && value > at->fits) {
@@ -386,10 +403,14 @@ static enum ar_status try_value(struct arguments *self, uint64_t value,
             at->fails = value;
             at->fails_bytes = self->tried.under[i].bytes;
         }
+        self->vary.fits[i] = at->fits;
+        self->vary.fails[i] = at->fails;
     }
+    if (status)
+        return ar_error_prefix(error, status, "%s=%" PRIu64, self->vary.name, value);
     self->vary.runs++;
     self->last = value;
-    return ar_error_prefix(error, status, "%s=%" PRIu64, self->vary.name, value);
+    return AR_OK;
 }
 
 /* Between both ends of a bracket: where a line through their bytes meets the capacity. If earlier
@@ -435,7 +456,6 @@ static enum ar_status close_in(struct arguments *self, size_t at,
                          brackets, error));
         lines -= lines && halves(bracket) >= before;
     }
-    self->vary.fits[at] = bracket->fits;
     return AR_OK;
 }
 
@@ -460,6 +480,11 @@ static enum ar_status search(struct arguments *self, struct ar_error *error)
         vary->value = vary->low;
     self->spread = (struct fits_spread){0}; /* it is that of one value */
     self->runs_most = 0;
+    if (!status && vary->settings > 1)
+        fprintf(stderr,
+                "allocrig: the search found %s=%" PRIu64 ", and %" PRIu64
+                " with expandable_segments:True\n",
+                vary->name, vary->fits[0], vary->fits[1]);
     return status;
 }
 
@@ -489,10 +514,26 @@ static enum ar_status run_command(struct arguments *self, char path[PATH_ROOM],
         status = trace_seed(self, 0, path, end, error);
     for (uint64_t i = 1; i < self->seeds && !status && !end->code; i++) {
         status = trace_seed(self, i, further, &ended, error);
-        AR_THEN(status, each_part(self, further, try_part, error));
+        AR_THEN(status, try_trace(self, further, error));
         (void)unlink(further); /* the tracer refuses a second program in one trace */
     }
     return status;
+}
+
+static enum ar_status does_not_fit(const struct arguments *self, struct ar_error *error)
+{
+    const struct fits_vary *vary = &self->vary;
+    char next[256] = "";
+    if (vary->name[0] && vary->low > 1)
+        snprintf(next, sizeof next,
+                 "; %s=%" PRIu64 " is the least that was asked for, a smaller "
+                 "one may fit: --vary %s=1..%" PRIu64,
+                 vary->name, vary->low, vary->name, vary->low - 1);
+    else if (self->program.command && !vary->name[0])
+        snprintf(next, sizeof next, "; --vary BATCH=1..64 finds the largest BATCH that fits");
+    return ar_error_set(error, AR_NEGATIVE,
+                        "it does not fit on %s under any setting of the allocator%s",
+                        self->program.card, next);
 }
 
 static enum ar_status answer(struct arguments *self, struct ar_error *error)
@@ -506,6 +547,8 @@ static enum ar_status answer(struct arguments *self, struct ar_error *error)
         json_begin_array(&self->writer, "answers");
     }
     enum ar_status status = self->program.command ? run_command(self, path, &end, error) : AR_OK;
+    if (status && self->vary.name[0] && !self->files.standard)
+        fits_page_ended(stdout, &self->vary);
     AR_THEN(status, each_part(self, self->file ? self->file : path, answer_part, error));
     if (!status && self->json) {
         json_end_array(&self->writer);
@@ -516,14 +559,7 @@ static enum ar_status answer(struct arguments *self, struct ar_error *error)
         return command_failed(self, &end, "it made no request on a GPU before that", error);
     if (!status && end.code)
         status = command_failed(self, &end, "the answer is about the part before that", error);
-    if (!status && self->program.card && !self->fits)
-        status = ar_error_set(error, AR_NEGATIVE,
-                              "it does not fit on %s under any setting of the allocator%s",
-                              self->program.card,
-                              self->program.command && !self->vary.name[0]
-                                  ? "; --vary BATCH=1..64 finds the largest BATCH that fits"
-                                  : "");
-    return status;
+    return !status && self->program.card && !self->fits ? does_not_fit(self, error) : status;
 }
 
 enum ar_status cmd_fits(int argc, char **argv, struct ar_error *error)

@@ -196,6 +196,25 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
     return status;
 }
 
+/* What was tried, and where the range leaves the answer open. */
+static void print_tried(FILE *stream, const struct fits_vary *vary)
+{
+    bool none = !vary->fits[0] || (vary->settings > 1 && !vary->fits[1]);
+    if (vary->runs == 1 && none)
+        say(stream, "Tried: %" PRIu64 ". A value is taken not to fit if a smaller one does not.",
+            vary->low);
+    else
+        say(stream,
+            "Tried: %" PRIu64 " value%s of %" PRIu64 " to %" PRIu64
+            ". A value is taken to fit if a larger one fits.",
+            vary->runs, vary->runs == 1 ? "" : "s", vary->low, vary->high);
+    if (none && vary->low > 1)
+        say(stream,
+            "Values below %" PRIu64 " were not tried and may fit: --vary %s=1..%" PRIu64
+            " tries them.",
+            vary->low, vary->name, vary->low - 1);
+}
+
 static void print_vary(FILE *stream, const struct fits_vary *vary)
 {
     if (!vary->name[0])
@@ -208,16 +227,33 @@ static void print_vary(FILE *stream, const struct fits_vary *vary)
             "For an argument, write {%s} in the command.",
             vary->low, vary->high, vary->name, vary->name);
     for (size_t i = 0; i < vary->settings; i++) {
-        char value[24] = "none";
+        char value[64];
+        snprintf(value, sizeof value, "none of %" PRIu64 " to %" PRIu64, vary->low, vary->high);
         if (vary->fits[i])
             snprintf(value, sizeof value, "%" PRIu64, vary->fits[i]);
         say(stream, "Largest %s that fits: %s%s, with %s.", vary->name, value,
             vary->fits[i] == vary->high ? " (the most asked for)" : "", searched[i]);
     }
+    print_tried(stream, vary);
+}
+
+void fits_page_ended(FILE *stream, const struct fits_vary *vary)
+{
+    if (!vary->runs)
+        return;
     say(stream,
-        "Tried: %" PRIu64 " values of %" PRIu64 " to %" PRIu64
-        ". A value is taken to fit if a larger one fits.",
-        vary->runs, vary->low, vary->high);
+        "The command ended before its page. What is known of %s after %" PRIu64
+        " trace%s of values from %" PRIu64 " to %" PRIu64 ":",
+        vary->name, vary->runs, vary->runs == 1 ? "" : "s", vary->low, vary->high);
+    for (size_t i = 0; i < vary->settings; i++) {
+        char fits[32] = "", fails[48] = "";
+        if (vary->fits[i])
+            snprintf(fits, sizeof fits, "%" PRIu64 " fits", vary->fits[i]);
+        if (vary->fails[i] <= vary->high)
+            snprintf(fails, sizeof fails, "%s%" PRIu64 " does not%s", *fits ? ", " : "",
+                     vary->fails[i], *fits ? "" : " fit");
+        say(stream, "%s%s, with %s.", fits, fails, searched[i]);
+    }
 }
 
 void page_tag_cell(struct table *table, const char *tag)
@@ -387,7 +423,7 @@ static void write_vary(struct json_writer *json, const struct fits_vary *vary)
     if (!vary->name[0])
         return;
     json_begin_object(json, "vary");
-    JSON_PUT(json, vary, name, value);
+    JSON_PUT(json, vary, name, low, high, value);
     for (size_t i = 0; i < FITS_SETTINGS; i++)
         json_put_some(json, names[i], vary->fits[i]);
     json_put_integer(json, "runs", vary->runs);

@@ -181,10 +181,11 @@ void fits_spread_add(struct fits_spread *self, uint64_t reserved_bytes);
 struct fits_vary {
     char name[64]; /* "": there was no search */
     uint64_t low, high, runs;
-    uint64_t value;               /* of the page */
-    bool has_no_effect;           /* low and high take the same memory */
-    size_t settings;              /* that were searched */
-    uint64_t fits[FITS_SETTINGS]; /* the largest that fits; 0: none */
+    uint64_t value;                /* of the page */
+    bool has_no_effect;            /* low and high take the same memory */
+    size_t settings;               /* that were searched */
+    uint64_t fits[FITS_SETTINGS];  /* the largest that fits; 0: none */
+    uint64_t fails[FITS_SETTINGS]; /* the least that does not; high + 1: none */
 };
 
 struct fits_page {
@@ -207,6 +208,9 @@ void page_tag_cell(struct table *table, const char *tag);
 bool fits_page_fits(const struct fits_page *page);
 
 enum ar_status fits_page_print(FILE *stream, const struct fits_page *page, struct ar_error *error);
+
+/* What is known of the largest value, in place of a page; nothing if no trace was made. */
+void fits_page_ended(FILE *stream, const struct fits_vary *vary);
 
 /* One of the answers in a document of the schema allocrig.fits/1. */
 struct json_writer;

@@ -144,12 +144,22 @@ if long a_value_without_effect which_is_narrow none_fits in_one_run none_is_no; 
     check a_value_without_effect says '1 and 8 take the same memory: does the program read OTHER from its environment\? For an argument, write \{OTHER\} in the command\.'
     check which_is_narrow narrow
     run fits --card l4 --vary BATCH=900..1000 -- python3 "$program"
-    check none_fits says 'Largest BATCH that fits: none, with the program'
+    check none_fits says 'Largest BATCH that fits: none of 900 to 1000, with the program'
+    check what_was_tried says '^Tried: 900\. A value is taken not to fit if a smaller one does not\.'
+    check smaller_values_may_fit says 'Values below 900 were not tried and may fit: --vary BATCH=1\.\.899 tries them'
+    check the_error_says_so_too said 'BATCH=900 is the least that was asked for, a smaller one may fit: --vary BATCH=1\.\.899$'
     check in_one_run runs 1
     check none_is_no [ "$status" = 1 ]
 fi
 MODE=fails run fits --vary BATCH=1..8 -- python3 "$program"
+check nothing_is_known_before_the_first_trace [ ! -s "$out" ]
 check a_failing_value_is_named said 'BATCH=1: python3 ended with status 3; the search ends$'
+if long a_search_that_is_ended_says_so with_what_it_found and_the_status_of_the_signal; then
+    STOP=61 CLIFF=57 run fits --card l4 --vary BATCH=1..64 -- python3 "$program"
+    check a_search_that_is_ended_says_so says 'What is known of BATCH after 3 traces of values from 1 to 64:'
+    check with_what_it_found grep -q "^1 fits, 63 does not, with the program's own setting\.$" "$out"
+    check and_the_status_of_the_signal [ "$status" = 143 ]
+fi
 
 # ---- seeds
 

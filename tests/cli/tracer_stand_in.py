@@ -1,14 +1,19 @@
 """A stand-in for a traced program and its tracer: writes a trace by the environment that `allocrig trace` sets.
 
 Eight layers of 40 MiB of weights; each step takes activations in proportion to the batch, which is BATCH or the first
-argument; above CLIFF it is 690 more. MODE makes what goes wrong: fails, later (fails from seed 2 on), dies (no trace is complete), stops, envelope, invalid."""
+argument; above CLIFF it is 690 more. At STOP it ends allocrig as a user does. MODE makes what goes wrong: fails, later (fails from seed 2 on), dies (no trace is complete), stops, envelope, invalid."""
 import os
+import signal
 import sys
+import time
 
 MIB = 1 << 20
 env = os.environ
 mode = env.get("MODE", "")
 batch = int(sys.argv[1] if len(sys.argv) > 1 else env.get("BATCH", "4"))
+if str(batch) == env.get("STOP"):
+    os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(60)
 if batch > int(env.get("CLIFF", "1000000000")):
     batch += 690
 steps = int(env.get("ALLOCRIG_TRACE_STEPS", "4"))
