@@ -1,5 +1,8 @@
 /* `compare`: a verdict for every figure of two result sets; exit status 1 on a regression. */
 
+#include <limits.h>
+#include <unistd.h>
+
 #include "bench/cli/cli.h"
 #include "bench/regress/change_table.h"
 #include "bench/report/output_file.h"
@@ -7,7 +10,7 @@
 struct arguments {
     struct cli_words sets;
     const char *old, *new, *markdown, *junit, *json, *waivers, *today;
-    bool all, annotations, require_all;
+    bool all, annotations;
     struct verdict_rules rules;
     double effect_percent;
 };
@@ -21,7 +24,7 @@ static const struct cli_option options[] = {
      CLI_NUMBER(rules.alpha, 0, 0.5)},
     {0, "all", NULL, "a row for every figure; default: grouped by policy or figure", CLI_FLAG(all)},
     {0, "require-all", NULL, "exit status 1 if a run or a figure of OLD is missing in NEW",
-     CLI_FLAG(require_all)},
+     CLI_FLAG(rules.require_all)},
     {0, "markdown", "FILE", "write the table as Markdown", CLI_FILE(markdown)},
     {0, "junit", "FILE", "write the rows as JUnit XML", CLI_FILE(junit)},
     {0, "json", "FILE", "write the figures and their verdicts as JSON", CLI_FILE(json)},
@@ -115,7 +118,18 @@ static enum ar_status tell(const struct arguments *self, const struct verdicts *
     size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
     if (worse)
         return first_worse(verdicts, worse, error);
-    return self->require_all ? first_missing(self, verdicts, error) : AR_OK;
+    return self->rules.require_all ? first_missing(self, verdicts, error) : AR_OK;
+}
+
+/* Waivers count by option only: a file with them beside the results is not read. */
+static void tell_waivers(const struct arguments *self)
+{
+    for (size_t i = 0; i < 2 && !self->waivers; i++) {
+        char path[PATH_MAX];
+        int used = snprintf(path, sizeof path, "%s/waivers.ini", self->sets.at[i]);
+        if (used > 0 && (size_t)used < sizeof path && access(path, F_OK) == 0)
+            fprintf(stderr, "allocrig: %s is not read: add --waivers %s\n", path, path);
+    }
 }
 
 static enum ar_status compare(const struct arguments *self, const struct result_set *old,
@@ -148,6 +162,7 @@ enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
     self.old = self.sets.at[0];
     self.new = self.sets.at[1];
     self.rules.effect = self.effect_percent / 100;
+    tell_waivers(&self);
     AR_TRY(result_set_read(&old, self.old, error));
     AR_TRY(result_set_read(&new, self.new, error));
     return compare(&self, &old, &new, error);

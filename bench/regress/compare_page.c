@@ -3,8 +3,9 @@
 #include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
 
-#define MISSING_TOLD  5  /* runs by name in the last line */
-#define POLICIES_TOLD 12 /* lines for policies without --all */
+#define MISSING_TOLD   5  /* runs by name in the last line */
+#define POLICIES_TOLD  12 /* lines for policies without --all */
+#define UNCOVERED_TOLD 8  /* figures without a waiver, by name */
 
 /* Its size; of a share the difference. */
 static double size_of(const struct verdict_row *row)
@@ -210,8 +211,36 @@ static void print_effects(const struct verdicts *verdicts, FILE *stream)
             100 * VERDICT_INSTRUCTIONS);
 }
 
-static void print_waivers(const struct waivers *waivers, FILE *stream)
+/* The figures, each once, that are worse and have no waiver, where others have one. */
+static void print_uncovered(const struct verdicts *verdicts, FILE *stream)
 {
+    char line[1024] = "";
+    size_t told = 0, figures = 0, count = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
+    for (size_t i = 0; i < verdicts->count; i++) {
+        const struct verdict_row *row = &verdicts->rows[i], *before = verdicts->rows;
+        if (row->verdict != VERDICT_WORSE || change_is_waived(row->waiver))
+            continue;
+        while (before < row &&
+               (before->verdict != VERDICT_WORSE || change_is_waived(before->waiver) ||
+                strcmp(before->figure, row->figure) != 0))
+            before++;
+        if (before < row || figures++ >= UNCOVERED_TOLD)
+            continue;
+        text_add(line, sizeof line, "%s%s", told++ ? ", " : "", row->figure);
+    }
+    if (figures > told)
+        text_add(line, sizeof line, ", and %zu more", figures - told);
+    if (count)
+        say(stream,
+            "Worse and without a waiver: %s (%zu row%s). A change of memory is in many figures: a "
+            "waiver without `metric` covers all of its policy.",
+            line, count, count == 1 ? "" : "s");
+}
+
+static void print_waivers(const struct verdicts *verdicts, const struct waivers *waivers,
+                          FILE *stream)
+{
+    bool worse = verdicts->figures[VERDICT_WORSE] > verdicts->waived;
     for (size_t i = 0; waivers && i < waivers->count; i++) {
         const struct waiver *waiver = &waivers->items[i];
         if (waiver->expired)
@@ -220,11 +249,16 @@ static void print_waivers(const struct waivers *waivers, FILE *stream)
         else if (waiver->exceeded)
             say(stream, "Waiver %.60s is for at most %g %%; what is above that is not waived.",
                 waiver->name, 100 * waiver->at_most);
+        else if (!waiver->used && worse)
+            say(stream,
+                "Waiver %.60s covers nothing here. Its patterns are those of whole names, as in "
+                "the table.",
+                waiver->name);
         else if (!waiver->used)
             say(stream, "Waiver %.60s covers nothing here; is it still needed?", waiver->name);
-        else
-            continue;
     }
+    if (waivers && waivers->count)
+        print_uncovered(verdicts, stream);
 }
 
 static void tell_missing(const struct verdicts *verdicts, FILE *line)
@@ -241,7 +275,7 @@ static void tell_missing(const struct verdicts *verdicts, FILE *line)
     }
     if (verdicts->missing > told)
         fprintf(line, ", and %zu more", verdicts->missing - told);
-    fputs(". `--require-all` makes that a failure.", line);
+    fputs(verdicts->require_all ? "." : ". `--require-all` makes that a failure.", line);
 }
 
 /* The last line, because a missing run is easily taken for an unchanged one. Without memory it is
@@ -320,19 +354,28 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
         verdicts->runs == 1 ? "" : "s", verdicts->counts, verdicts->counts == 1 ? "" : "s");
     print_origins(verdicts, stream);
     print_effects(verdicts, stream);
-    print_waivers(waivers, stream);
+    print_waivers(verdicts, waivers, stream);
     print_missing(verdicts, stream);
     print_apart(verdicts, stream);
     return status;
 }
 
+/* Whether the row makes `compare` end with status 1. */
+static bool fails(const struct verdicts *verdicts, const struct verdict_row *row)
+{
+    if (row->verdict == VERDICT_WORSE)
+        return !change_is_waived(row->waiver);
+    return verdicts->require_all && (row->missing || row->lost);
+}
+
 void compare_junit(const struct verdicts *verdicts, FILE *stream)
 {
-    size_t failures = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
-    size_t skipped = 0;
-    for (size_t i = 0; i < verdicts->count; i++)
-        skipped += verdicts->rows[i].verdict >= VERDICT_AMBIGUOUS ||
-                   change_is_waived(verdicts->rows[i].waiver);
+    size_t failures = 0, skipped = 0;
+    for (size_t i = 0; i < verdicts->count; i++) {
+        bool failed = fails(verdicts, &verdicts->rows[i]);
+        failures += failed;
+        skipped += verdicts->rows[i].verdict >= VERDICT_WORSE && !failed;
+    }
     fprintf(stream,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"compare\" "
             "tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n"
@@ -356,9 +399,10 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
         xml_text(stream, row->figure);
         fputs("\">\n", stream);
         if (row->verdict >= VERDICT_WORSE) {
-            bool fails = row->verdict == VERDICT_WORSE && !change_is_waived(row->waiver);
-            fprintf(stream, "      <%s", fails ? "failure type=\"regression\"" : "skipped");
-            fputs(" message=\"", stream);
+            fprintf(stream, "      <%s message=\"",
+                    !fails(verdicts, row)           ? "skipped"
+                    : row->verdict == VERDICT_WORSE ? "failure type=\"regression\""
+                                                    : "failure type=\"missing\"");
             xml_text(stream, message);
             if (row->waiver) {
                 xml_text(stream, row->waiver->name);
@@ -403,7 +447,7 @@ static void put_row(struct json_writer *json, const struct verdict_row *row)
     json_put_known_real(json, "low", row->timed, row->test.low);
     json_put_known_real(json, "high", row->timed, row->test.high);
     json_put_known_real(json, "p", row->timed, row->p);
-    JSON_PUT(json, row, missing, added);
+    JSON_PUT(json, row, missing, added, lost);
     json_put_text(json, "note", row->note[0] ? row->note : NULL);
     json_put_text(json, "waiver", change_is_waived(row->waiver) ? row->waiver->name : NULL);
     json_end_object(json);
@@ -425,7 +469,7 @@ void compare_json(const struct verdicts *verdicts, FILE *stream)
         json_put_integer(&json, verdict_name((enum verdict)verdict), verdicts->figures[verdict]);
     json_end_object(&json);
     json_put_integer(&json, "regressions", verdicts->figures[VERDICT_WORSE] - verdicts->waived);
-    JSON_PUT(&json, verdicts, runs, counts, missing);
+    JSON_PUT(&json, verdicts, runs, counts, missing, lost);
     json_begin_array(&json, "rows");
     for (size_t i = 0; i < verdicts->count; i++)
         put_row(&json, &verdicts->rows[i]);
@@ -439,14 +483,15 @@ void compare_annotations(const struct verdicts *verdicts, FILE *stream)
         const struct verdict_row *row = &verdicts->rows[i];
         char why[400];
         char text[1600];
-        if (row->verdict != VERDICT_WORSE)
+        bool failed = fails(verdicts, row), worse = row->verdict == VERDICT_WORSE;
+        if (!failed && !worse)
             continue;
         remark(row, why);
         snprintf(text, sizeof text, "%s with policy %s: %s before, %s now; %s" WAIVER_FORMAT,
                  row->workload_name, row->policy, row->old, row->new, why,
                  WAIVER_TEXTS(row->waiver));
-        annotation_worse(stream, change_is_waived(row->waiver) ? "warning" : "error", row->figure,
-                         text);
+        annotation_of(stream, failed ? "error" : "warning", row->figure,
+                      worse ? "worse" : "missing", text);
     }
 }
 
@@ -462,11 +507,12 @@ static void escaped(FILE *stream, const char *text, const char *letters)
             fputc(*text, stream);
 }
 
-void annotation_worse(FILE *stream, const char *level, const char *figure, const char *text)
+void annotation_of(FILE *stream, const char *level, const char *figure, const char *what,
+                   const char *text)
 {
     fprintf(stream, "::%s title=", level);
     escaped(stream, figure, "%\r\n,:");
-    fputs(" is worse::", stream);
+    fprintf(stream, " is %s::", what);
     escaped(stream, text, "%\r\n");
     fputc('\n', stream);
 }

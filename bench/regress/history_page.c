@@ -258,7 +258,7 @@ void history_annotations(const struct history_view *view, FILE *stream)
                  history_value_text(series, change->before, before),
                  history_value_text(series, change->after, after), COMMIT_SHOWN,
                  view->history->lines[change->line].commit);
-        annotation_worse(stream, "error", series->figure, text);
+        annotation_of(stream, "error", series->figure, "worse", text);
     }
 }
 

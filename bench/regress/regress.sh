@@ -7,7 +7,8 @@
 #   DEVICE        of the suite (sim). On a card there are no counts, and times are of `times` alone
 #   POLICIES      specs instead of all policies, such as './mine.so torch:max_split_size_mb=64'
 #   SUITE         another suite than workloads/suites/regress.ini
-#   BASELINE      the folder of the baseline (results/baselines, on a card results/baselines/DEVICE)
+#   BASELINE      the folder of the baseline (results/baselines, on a card results/baselines/DEVICE). Its waivers.ini
+#                 has the waivers; without one results/baselines/waivers.ini
 #   BASE          a commit, which is built in .build/base
 #   BASE_PROGRAM  for `times`: an allocrig that is built already, instead of a commit
 #   PAIRS         of `times` (9, the fewest for times; 0: exact figures and counts only)
@@ -21,10 +22,11 @@ build=$2
 device=${DEVICE:-sim}
 suite=${SUITE:-workloads/suites/regress.ini}
 work=${REGRESS_WORK:-.build/regress}
-waivers=results/baselines/waivers.ini
 baseline=results/baselines
 [ "$device" = sim ] || baseline=results/baselines/${device%%:*}
 baseline=${BASELINE:-$baseline}
+waivers=$baseline/waivers.ini
+[ -e "$waivers" ] || [ ! -e results/baselines/waivers.ini ] || waivers=results/baselines/waivers.ini
 read -ra chosen <<<"${POLICIES:-}"
 options=()
 [ "$device" = sim ] && options=(-d sim:profile=h100) || options=(-d "$device")
@@ -56,17 +58,35 @@ measure() {
     counts "$1" "$build"
 }
 
-# compare NAME OLD NEW: the table, and NAME.md and NAME.xml. A failure ends with what to do.
+# compare NAME OLD NEW: the table, and NAME.md, NAME.xml and NAME.json. A failure ends with what to do.
 compare() {
     local status
-    local -a more=(--markdown "$work/$1.md" --junit "$work/$1.xml")
+    local -a more=(--markdown "$work/$1.md" --junit "$work/$1.xml" --json "$work/$1.json")
     [ ! -e "$waivers" ] || more+=(--waivers "$waivers" --today "$(date -u +%F)")
     [ -z "${GITHUB_ACTIONS:-}" ] || more+=(--annotations)
     [ "${ALL:-0}" = 0 ] || more+=(--all)
     "$build/allocrig" compare "$2" "$3" "${more[@]}"
     status=$?
-    [ $status != 1 ] || echo "Is the change intended? make baseline, and commit it; or a waiver in $waivers (bench/regress/README.md)"
+    [ $status != 1 ] || hint "$1"
     return $status
+}
+
+# hint NAME: what to do if the change is intended: a command and a file, as they are to be typed
+hint() {
+    local name policies
+    policies=$(sed -n '/"verdict": "WORSE"/{/"waiver": null/s/.*"policy": "\([^"]*\)".*/\1/p}' "$work/$1.json" | sort -u)
+    printf '\nIs the change intended?'
+    if [ "$1" = base ]; then
+        printf ' A waiver accepts it until a date:\n'
+    else
+        printf ' This makes it the baseline%s:\nmake baseline' "$([ -n "${BASELINE:-}" ] || echo ', which is to be committed')"
+        for name in DEVICE POLICIES SUITE BASELINE NOINSTRUCTIONS; do [ -z "${!name:-}" ] || printf ' %s=%q' "$name" "${!name}"; done
+        printf '\nor a waiver accepts it until a date:\n'
+    fi
+    printf "cat >>%q <<'END'\n[waiver NAME]\npolicy = %s\nreason = WHY\nuntil = %s\nEND\n" "$waivers" \
+        "$(head -n 1 <<<"$policies" | sed 's/[][*?\\]/\\&/g')" "$(date -u -d '+30 days' +%F)"
+    [ "$(wc -l <<<"$policies")" = 1 ] || echo "One for each policy: $(paste -sd' ' <<<"$policies")" | fold -sw 80
+    echo "Every key of it: bench/regress/README.md"
 }
 
 commit_of() {
@@ -163,7 +183,7 @@ regress)
     rm -rf "$work/old"
     mkdir -p "$work/old"
     cp "$baseline"/*.json "$work/old/" || exit 2
-    printf '\nCompared with %s:\n\n' "$baseline"
+    printf '\nCompared with %s%s:\n\n' "$baseline" "$([ ! -e "$waivers" ] || echo ", with the waivers of $waivers")"
     compare regress "$work/old" "$work/now"
     status=$?
     [ $status -le 1 ] || exit $status

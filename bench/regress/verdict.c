@@ -565,7 +565,7 @@ enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old
                              const struct result_set *new, const struct verdict_rules *rules,
                              struct waivers *waivers, struct ar_error *error)
 {
-    *self = (struct verdicts){.old = old, .new = new};
+    *self = (struct verdicts){.old = old, .new = new, .require_all = rules->require_all};
     struct work work = {self, old, new, rules, false, error};
     work.one_machine =
         old->machine && new->machine && old->machine[0] && strcmp(old->machine, new->machine) == 0;

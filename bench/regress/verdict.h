@@ -124,11 +124,13 @@ struct verdicts {
     double sees_median, sees_most; /* the smallest change that these tests detect */
     size_t missing;                /* runs and counts that only OLD has */
     size_t lost;                   /* figures */
+    bool require_all;              /* of the rules */
 };
 
 struct verdict_rules {
-    double alpha;  /* 0.05 */
-    double effect; /* 0.05 */
+    double alpha;     /* 0.05 */
+    double effect;    /* 0.05 */
+    bool require_all; /* what is missing or lost fails, as what is WORSE */
 };
 
 /* INVALID if the two have no run in common. On success the caller closes it. It borrows texts from
@@ -149,15 +151,17 @@ void verdicts_close(struct verdicts *self);
 enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
                             bool all, FILE *stream, enum table_form form, struct ar_error *error);
 
-/* A test case for every row: WORSE is a failure; waived, AMBIGUOUS and NO-DATA rows are skipped. */
+/* A test case for every row. Those with which `compare` ends with status 1 are failures; other
+ * waived, AMBIGUOUS and NO-DATA rows are skipped. */
 void compare_junit(const struct verdicts *verdicts, FILE *stream);
 
 /* The numbers of figures, and a row for each that is not an exact SAME; README.md describes it. */
 void compare_json(const struct verdicts *verdicts, FILE *stream);
 
-/* A line for every WORSE row: ::error, or ::warning if it is waived. */
+/* A line for every row that fails, ::error, and for every waived one, ::warning. */
 void compare_annotations(const struct verdicts *verdicts, FILE *stream);
 
-/* Prints a workflow command, which GitHub shows at the commit. `level` is "error" or "warning".
- * Special characters in `figure` and `text` become percent codes. */
-void annotation_worse(FILE *stream, const char *level, const char *figure, const char *text);
+/* Prints a workflow command, which GitHub shows at the commit. `level` is "error" or "warning",
+ * `what` such as "worse". Special characters in `figure` and `text` become percent codes. */
+void annotation_of(FILE *stream, const char *level, const char *figure, const char *what,
+                   const char *text);

@@ -121,6 +121,9 @@ sed 's/planted\]/wider]/; /^at-most/d' "$tmp/waivers.ini" | cat "$tmp/waivers.in
 run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/wider.ini" --today 2027-01-31
 check a_wider_waiver_covers_it [ "$status" = 0 ]
 check then_no_limit_is_said not grep -q 'not waived' "$out"
+mkdir -p "$tmp/beside" && cp "$tmp/old.json" "$tmp/waivers.ini" "$tmp/beside/"
+run compare "$tmp/beside" "$tmp/waste.json"
+check waivers_beside_the_results_are_said_not_to_be_read grep -q "beside/waivers.ini is not read: add --waivers .*beside/waivers.ini" "$err"
 sed -i '/^reason/d' "$tmp/waivers.ini"
 refuses waiver_without_reason 2 'waiver planted has no reason' compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --today 2027-01-31
 
@@ -218,12 +221,19 @@ check the_last_line_counts_it says '^1 run of OLD is missing in NEW: order_flip 
 run compare "$tmp/two.json" "$tmp/other.json" --require-all
 check unless_all_are_required [ "$status" = 1 ]
 check and_then_says_which_result_sets grep -q "allocrig: compare: 1 run of $tmp/two.json is missing in $tmp/other.json" "$err"
+run compare "$tmp/two.json" "$tmp/other.json" --require-all --junit "$tmp/missing.xml" --annotations
+check junit_agrees_on_the_missing_run grep -q '<testsuite name="compare" .* failures="1" ' "$tmp/missing.xml"
+check and_has_it_as_a_failure grep -q '<failure type="missing" message="NO-DATA: .* missing: NEW has no such run' "$tmp/missing.xml"
+check so_do_annotations says '^::error title=all is missing::order_flip with policy bfc'
+check and_the_last_line_asks_for_nothing not says 'makes that a failure'
+run compare "$tmp/two.json" "$tmp/other.json" --junit "$tmp/missing.xml"
+check without_it_junit_skips_it grep -q '<testsuite name="compare" .* failures="0" ' "$tmp/missing.xml"
 run compare "$tmp/other.json" "$tmp/two.json" --require-all
 check a_new_run_is_none_of_them [ "$status" = 0 ]
 check nothing_is_said_to_be_missing not says 'missing in NEW'
 "$ALLOCRIG" run -d sim -p growth -p bfc -p best-fit -p first-fit -w order_flip -w random:events=500 --json "$tmp/eight.json" >"$out"
 run compare "$tmp/eight.json" "$tmp/other.json" --require-all
-check many_are_counted says '^7 runs of OLD are missing in NEW: .*, and 2 more\. '
+check many_are_counted says '^7 runs of OLD are missing in NEW: .*, and 2 more\.$'
 # A figure that is not there, is null, or is there with two values cannot have become worse.
 for loss in gone null twice; do
     python3 - "$tmp/two.json" "$tmp/$loss.json" $loss <<'END'
@@ -241,7 +251,8 @@ json.dump(result, open(sys.argv[2], "w"))
 END
     run compare "$tmp/two.json" "$tmp/$loss.json"
     check "a_figure_that_is_${loss}_is_no_alarm" [ "$status" = 0 ]
-    run compare "$tmp/two.json" "$tmp/$loss.json" --require-all
+    run compare "$tmp/two.json" "$tmp/$loss.json" --require-all --junit "$tmp/lost.xml"
+    check "junit_too_$loss" grep -q '<testsuite name="compare" .* failures="1" ' "$tmp/lost.xml"
     check "but_is_with_require_all_$loss" [ "$status" = 1 ]
     check "and_is_named_$loss" grep -qE "1 figure of .*two.json has no single value in .*$loss.json, first peak_reserved_bytes of order_flip with policy bfc: " "$err"
 done
