@@ -5,7 +5,7 @@ case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80
 set -eu
 cd "$(dirname "$0")/.."
 "${ALLOCRIG:-./allocrig}" run -p torch -w workloads/data/gpt2_train.default.csv.gz -d sim --metrics none \
-    --placements "$1/placements-gpt2_train-torch.csv" >/dev/null
+    --placements "$1/placements-gpt2_train-torch.csv" >"$1/placements-gpt2_train-torch.txt"
 bench/suite/frontier.sh -p best-fit -p torch -p torch:expandable_segments=true -p growth -p bfc -p rmm-pool \
     -w varlen_transformer --vary batch=1,2,4,8,12,16 --capacity "$(seq -s, -f %gGiB 4 2 24)" \
     --csv "$1/frontier-varlen_transformer.csv" >/dev/null

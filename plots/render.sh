@@ -8,7 +8,8 @@
 # unusable overhead', or some of them. If a file is missing or has no row, its
 # figure is not drawn, and a message says so. OUT/captions.txt has a caption for
 # each figure in OUT, with the program, its commit and what the figures depend
-# on if DATA/../summary.md has them.
+# on if DATA/../summary.md has them; of addresses also with the policy and the
+# device, from DATA/placements-NAME.txt, which holds what `run` printed.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
@@ -100,13 +101,26 @@ unfinished() {
             if (names) print " Did not finish: " names ". Their curves end with a cross at the first request that failed, and have no peak." }' "$1"
 }
 
+# What a figure of addresses is of, from the page that `run` printed beside the file, and its events.
+run_of() {
+    local page=$data/placements-${2#*-}.txt
+    if [ -e "$page" ]; then
+        awk '/^[^ ].*: .*frees .*, host / { of = $0 } $1 ~ /^([0-9]+|-)$/ && of && !policy { policy = $2 }
+            END { if (of) print " Policy " policy "; " of "." }' "$page"
+    else
+        echo " Policy and device are those of the run that wrote placements-${2#*-}.csv."
+printf 'figures: no placements-%s.txt, what `run` printed, so the caption\n  has no policy, workload and device\n' "${2#*-}" >&2
+    fi
+    awk -F, 'NR > 1 { last = $1 } END { print "From the first event to event " last + 0 ", the last with a block." }' "$1"
+}
+
 has_panel() { [[ " $panels " == *" $1 "* ]]; }
 # caption SCRIPT CSV NAME
 caption() {
     local of=${3#*-}
     case $1 in
     memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The numbers above a panel are that peak and its ratio to the peak of live bytes. Policies with the same curves share a panel.$(unfinished "$2")" ;;
-    addresses) echo "Addresses of $of over time. Each block is a rectangle, as wide as its life and as high as its bytes; segments are stacked." ;;
+    addresses) echo "Addresses of $of over time. Each block is a rectangle, as wide as its life and as high as its bytes, darker if it is larger; segments are stacked in the order of their first block, and the lightest grey is free memory of a segment.$(run_of "$2" "$3" | paste -sd ' ')" ;;
     slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps); the capacities in the last line are those of the other figures. Smaller costs than at the lower edge, and none, lie on it. A cross: the program did not finish (with replicates: at least one of them did not; the table has how many did)." ;;
     fragmentation)
         echo "Fragmentation, lower is better."

@@ -66,6 +66,8 @@ event,op,id,requested,granted,segment,offset,granted_total,reserved
 6,a,4,2097152,2097152,2,0,4194304,6291456
 9,f,4,2097152,2097152,2,0,2097152,6291456
 CSV
+printf '%s\n' '#  policy  live' '' 'x/three.txt: 10 events, frees ordered, host none, sim h100, 78.66 GiB' '1  torch:a=1,b=2' \
+    '           1.0' >"$data/placements-three.txt"
 output=$(plots/render.sh "$data" "$out" 2>&1)
 status=$?
 check ends_well [ $status = 0 ]
@@ -83,6 +85,11 @@ check a_line_that_is_not_drawn_is_not_in_the_key eval '[ -s "$TEST_TMP/best/pare
 check marks_lie_in_bands [ "$(grep -c "rgb(241, 241, 241)" "$out/slowdown.svg")" -gt 1 ]
 check pareto_is_drawn drawn pareto
 check addresses_are_drawn drawn addresses-three
+check their_caption_has_the_run grep -q '^addresses-three: .* Policy torch:a=1,b=2; x/three.txt: 10 events, frees ordered, host none, sim h100, 78.66 GiB. From the first event to event 9,' "$out/captions.txt"
+mkdir -p "$TEST_TMP/bare" && cp "$data/placements-three.csv" "$TEST_TMP/bare/"
+plots/render.sh "$TEST_TMP/bare" "$TEST_TMP/bare" svg >"$TEST_TMP/bare/said" 2>&1
+check without_it_the_caption_says_so grep -q 'Policy and device are those of the run that wrote' "$TEST_TMP/bare/captions.txt"
+check and_render_says_what_is_missing grep -q '^figures: no placements-three.txt, what' "$TEST_TMP/bare/said"
 map=$(awk -v wide=300 -v high=300 -f plots/rectangles.awk "$data"/placements-three.csv "$data"/placements-three.csv | paste -sd ' ')
 check segments_are_stacked_and_share_a_place [ "${map%%   *}" = "0,10,0,2097152 1,5,2097152,4194304 6,9,2097152,4194304" ]
 blocks="1,4,2097152,3145728,2 3,5,3145728,4194304,2 6,9,2097152,4194304,2 0,10,0,2097152,2"
@@ -133,7 +140,7 @@ table=$(awk -f plots/clean.awk "$data/slowdown.csv" | awk -f plots/capacity_tabl
 check table_has_smallest_capacity_and_slowdown grep -qF '| `growth` | 1.10 | 1.010 to 1.010 |' <<<"$table"
 check table_has_specs_to_paste grep -qF "| \`torch:conf='a,b'\` | 1.00 |" <<<"$table"
 check table_leaves_out_what_has_no_time eval '! grep -q never_passes' <<<"$table"
-check its_help_has_no_line_of_few_words [ "$(plots/render.sh --help | awk 'length > 80 || (NF < 4 && !/Usage/) { n++ } END { print NR ":" n + 0 }')" = 10:0 ]
+check its_help_has_no_line_of_few_words [ "$(plots/render.sh --help | awk 'length > 80 || (NF < 4 && !/Usage/) { n++ } END { print NR ":" n + 0 }')" = 11:0 ]
 output=$(plots/render.sh "$TEST_TMP/nowhere" "$out" 2>&1)
 status=$?
 check a_missing_folder_is_an_error [ $status = 2 ]
