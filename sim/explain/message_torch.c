@@ -331,7 +331,8 @@ static void read_at(const struct message_text *text, size_t at, const char *else
         strcpy(self->device, "CPU");
     self->host = host || message_text_ends(text, "notenoughmemory:you", at) || /* to 1.0 */
                  message_text_ends(text, "cpucan'tallocatememory.", at);       /* OneFlow */
-    if (message_text_ends(text, "bytesexhausted(", at)) {                      /* PHP */
+    if (message_text_ends(text, "bytesexhausted(", at) ||                      /* PHP */
+        message_text_ends(text, ")(", at)) {
         self->framework = MESSAGE_HOST_PROGRAM;
         self->host = true;
     }

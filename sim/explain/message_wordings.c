@@ -295,6 +295,28 @@ const struct message_form message_forms[] = {
      "couldnotallocateAofhost-pinnedmemory|arraymemoryerror:unabletoallocateA|"
      "unabletoallocateAforanarray",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    /* LAMMPS, Arrow, DuckDB, Java, gfortran, Kokkos, Erlang, PostgreSQL, OpenVINO, GROMACS, R,
+     * vLLM, Unreal Engine */
+    {"failedtoallocateAforarray*memory.cpp|failedtoreallocateAforarray|arrowmemoryerror:"
+     "mallocofsizeA|"
+     "arrowmemoryerror:reallocofsizeA|couldnotallocateblockofsizeA|failedtoallocatedataofsizeA|"
+     "os::commit_memory(*,A,#)failed|nativememoryallocation(mmap)failedtomapA|"
+     "nativememoryallocation(malloc)failedtoallocateA|errorallocatingA*errortermination|"
+     "memoryspacenamed\"host\"failed*allocationofsizeA|heap_alloc:cannotallocateA|"
+     "binary_alloc:cannotallocateA|failedonrequestofsizeA*inmemorycontext|"
+     "cannotallocateAforusmhost|failedtoreallocA|cudamallochostofsizeA|"
+     "cannotallocatevectorofsizeA|toolargeswapspace.A*totalcpumemory|"
+     "ranoutofmemoryallocatingA*withalignment",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"buffersizeAisgreaterthanthemaximumbuffer&maximumbuffersize(L", MESSAGE_LIBRARY, "WebGPU",
+     NULL, FORM_BLOCK},
+    {"cannotallocateAforusmdevice*error:-61", MESSAGE_LIBRARY, "OpenCL", NULL, FORM_BLOCK},
+    {"halmemallocfailed:size=A", MESSAGE_DRIVER, "NPU", how_ascend, 0},
+    {"outofmemoryontile#:Aused*tilesonlyhaveT|tile#needsAbutonlyTareavailable", MESSAGE_LIBRARY,
+     "IPU", NULL, FORM_CHIP},
+    /* NVIDIA's compilers, OpenACC */
+    {"outofmemoryallocatingAofdevicememory&total/freecudamemory:T/F", MESSAGE_LIBRARY, "CUDA",
+     message_how_unknown, FORM_CARD},
     /* CuPy, also to 6: there the total is what would be reserved if the request succeeded. */
     {"outofmemoryallocatingA(allocatedsofar:R&allocatedsofar:R,limitsetto:T", MESSAGE_CUPY, "",
      NULL, 0},
