@@ -666,6 +666,8 @@ static void put_figures(struct json_writer *json, const struct message *message)
             continue;
         json_begin_object(json, figure_key(i, key));
         json_put_integer(json, "bytes", figure->bytes);
+        if (figure->or_more)
+            json_put_bool(json, "or_more", true);
         json_put_integer(json, "rounded_by_bytes", figure->coarse_bytes);
         json_put_bool(json, "computed", figure->derived);
         json_end_object(json);

@@ -166,6 +166,7 @@ struct message_figure {
     uint64_t coarse_bytes; /* the largest rounding error; 0: exact */
     bool known;
     bool derived; /* computed from others, not printed */
+    bool or_more; /* the printed one is too large for `bytes`: it is that or more */
     enum message_cut cut;
 };
 

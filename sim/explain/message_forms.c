@@ -34,13 +34,17 @@ static size_t figure_of(char letter)
 }
 
 /* A size that no double holds, if it is printed in bytes; of a larger one 2^63. */
-static uint64_t enormous_bytes(const struct message_text *text, size_t at, size_t end)
+static void read_enormous(const struct message_text *text, size_t at, size_t end,
+                          struct message_figure *figure)
 {
     static const uint64_t most = UINT64_C(1) << 63;
     uint64_t bytes = 0;
     for (; at < end && isdigit((unsigned char)text->chars[at]); at++)
         bytes = bytes < most / 10 ? bytes * 10 + (uint64_t)(text->chars[at] - '0') : most;
-    return at == end || text->chars[at] == 'b' ? bytes : UINT64_C(1) << 60;
+    if (at < end && text->chars[at] != 'b')
+        return;
+    figure->bytes = bytes;
+    figure->or_more = bytes >= most;
 }
 
 static size_t read_figure(const struct message_text *text, size_t at, char letter, int shift,
@@ -50,10 +54,12 @@ static size_t read_figure(const struct message_text *text, size_t at, char lette
                  : letter == 'A' ? message_text_asked(text, at, figure)
                                  : message_text_size(text, at, figure);
     if (letter == 'A' && text->chars[at] == '-' &&
-        (end = message_text_number(text, at + 1, shift, figure)) != MESSAGE_NOWHERE)
-        figure->bytes = UINT64_C(1) << 60; /* a size that wrapped around below zero */
-    else if (letter == 'A' && end != MESSAGE_NOWHERE && figure->bytes == UINT64_C(1) << 60)
-        figure->bytes = enormous_bytes(text, at, end);
+        (end = message_text_number(text, at + 1, shift, figure)) != MESSAGE_NOWHERE) {
+        figure->bytes = message_figure_enormous.bytes; /* a size that wrapped around below zero */
+        figure->or_more = true;
+    } else if (letter == 'A' && end != MESSAGE_NOWHERE && figure->or_more) {
+        read_enormous(text, at, end, figure);
+    }
     if (letter != 'A' && end != MESSAGE_NOWHERE)
         figure->known &= figure->bytes < UINT64_C(1) << 60; /* else from a failed query */
     return end;

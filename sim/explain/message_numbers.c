@@ -6,6 +6,9 @@
 
 #define FIGURE_MOST (UINT64_C(1) << 60) /* a larger figure is from a failed query, not of a card */
 
+const struct message_figure message_figure_enormous = {
+    .known = true, .bytes = FIGURE_MOST, .or_more = true};
+
 static bool is_digit(char c)
 {
     return isdigit((unsigned char)c) != 0;
@@ -201,8 +204,8 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
             uint64_t digit = (uint64_t)(is_digit(c) ? c - '0' : c - 'a' + 10);
             bytes = bytes < FIGURE_MOST ? bytes * 16 + digit : bytes;
         }
-        *figure = (struct message_figure){.known = true,
-                                          .bytes = bytes < FIGURE_MOST ? bytes : FIGURE_MOST};
+        *figure = bytes < FIGURE_MOST ? (struct message_figure){.known = true, .bytes = bytes}
+                                      : message_figure_enormous;
         return at;
     }
     size_t end = message_text_asked(self, at, figure);
@@ -212,8 +215,9 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
     double scale = (double)(UINT64_C(1) << (shift < 0 ? 0 : shift));
     if (last < 1 && shift <= 0)
         return MESSAGE_NOWHERE;
-    *figure = (struct message_figure){
-        .known = true, .bytes = (uint64_t)(fmin(value * scale, (double)FIGURE_MOST) + 0.5)};
+    *figure = value * scale < (double)FIGURE_MOST
+                  ? (struct message_figure){.known = true, .bytes = (uint64_t)(value * scale + 0.5)}
+                  : message_figure_enormous;
     figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5) : 0;
     figure->cut = cut_at(self, at, end);
     return end;
@@ -223,7 +227,7 @@ size_t message_text_asked(const struct message_text *self, size_t at, struct mes
 {
     size_t end = message_text_size(self, at, figure);
     if (end != MESSAGE_NOWHERE && !figure->known)
-        *figure = (struct message_figure){.known = true, .bytes = FIGURE_MOST};
+        *figure = message_figure_enormous;
     return end;
 }
 

@@ -38,7 +38,10 @@ size_t message_text_find(const struct message_text *self, const char *words, siz
  * end, or MESSAGE_NOWHERE if there is none. Units are powers of 1024 in all frameworks. */
 size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure);
 
-/* The same for a request. A size of more than 2^60 bytes is read as 2^60. */
+/* What is read of a request that is too large to be read: 2^60 bytes or more. */
+extern const struct message_figure message_figure_enormous;
+
+/* The same for a request, also of one that is enormous. */
 size_t message_text_asked(const struct message_text *self, size_t at,
                           struct message_figure *figure);
 

@@ -264,7 +264,7 @@ static size_t find_tried(const struct message_text *text, size_t at, struct mess
         if (message_text_asked(text, figure_at, asked) != MESSAGE_NOWHERE)
             return at;
         if (strncmp(text->chars + figure_at, "morethan1ebmemory", 17) == 0) {
-            *asked = (struct message_figure){.known = true, .bytes = UINT64_C(1) << 60};
+            *asked = message_figure_enormous;
             return at;
         }
         at = figure_at;

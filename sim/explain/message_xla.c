@@ -162,7 +162,7 @@ bool message_read_shape(const struct message_text *text, size_t at, struct messa
             return false;
     }
     uint64_t bytes = element_bytes(text, at, &self->type_assumed) * elements;
-    self->figures[MESSAGE_FIGURE_ASKED] = exact(beyond ? UINT64_C(1) << 60 : bytes);
+    self->figures[MESSAGE_FIGURE_ASKED] = beyond ? message_figure_enormous : exact(bytes);
     read_by_allocator(text, at, self);
     return true;
 }

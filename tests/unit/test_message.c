@@ -61,6 +61,8 @@ static int flag_of(const struct message *message, const char *key)
         return message->reasons >> REASON(key + 7) & 1;
     if (strcmp(key, "contradictions") == 0)
         return message->contradictions != 0;
+    if (strcmp(key, "or_more") == 0)
+        return message->figures[MESSAGE_FIGURE_ASKED].or_more;
     return FIGURE(key) >= 0 ? message->figures[FIGURE(key)].known : -1;
 }
 
