@@ -117,8 +117,7 @@ static enum ar_status unknown(const struct ar_option *table, const char *owner, 
 
 static enum ar_status read_fraction(const char *text, double *out, struct ar_error *error)
 {
-    const char *end = *text == '+' ? NULL : ar_decimal_parse(text, out);
-    if (!end || *end || *out > 1e300 || *out < -1e300)
+    if (*text == '+' || !ar_number_parse(text, out) || *out > 1e300 || *out < -1e300)
         return ar_invalid(error, "\"%.60s\" is not a number", text);
     return AR_OK;
 }

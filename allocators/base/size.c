@@ -89,6 +89,12 @@ const char *ar_decimal_parse(const char *text, double *number)
     return decimal ? end : NULL;
 }
 
+bool ar_number_parse(const char *text, double *number)
+{
+    const char *end = ar_decimal_parse(text, number);
+    return end && !*end;
+}
+
 const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

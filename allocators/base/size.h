@@ -23,6 +23,9 @@ AR_API enum ar_status ar_count_parse(const char *text, uint64_t *count, struct a
  * end; NULL: there is none. (strtod takes blanks, hexadecimal numbers and words too.) */
 const char *ar_decimal_parse(const char *text, double *number);
 
+/* The same of a number that is the whole text; false: it is not. */
+bool ar_number_parse(const char *text, double *number);
+
 /* Prints bytes with four significant digits: "1.500 GiB". Returns `text`. */
 AR_API const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
 

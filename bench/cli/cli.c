@@ -214,8 +214,8 @@ static enum ar_status take_count(uint64_t *place, const struct cli_option *optio
 static enum ar_status take_number(double *place, const struct cli_option *option, const char *value,
                                   struct ar_error *error)
 {
-    const char *end = ar_decimal_parse(value, place);
-    if (end && !*end && *place > 0 && *place >= option->least && *place <= option->most)
+    if (ar_number_parse(value, place) && *place > 0 && *place >= option->least &&
+        *place <= option->most)
         return AR_OK;
     if (option->least > 0)
         return ar_invalid(error, "--%s is \"%.40s\"; it must be a number from %g to %g",

@@ -29,9 +29,9 @@ struct arguments {
 static bool read_percent(const char *text, double *fraction)
 {
     double percent;
-    const char *end = ar_decimal_parse(text, &percent);
+    const bool is_number = ar_number_parse(text, &percent);
     *fraction = percent / 100;
-    return end && !*end && percent > 0 && percent < 1000;
+    return is_number && percent > 0 && percent < 1000;
 }
 
 /* One option with its value. False after a message. */

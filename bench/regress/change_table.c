@@ -2,6 +2,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
+#include "workloads/io/fields.h"
 
 bool change_is_share(const char *unit, double old, double new)
 {
@@ -278,12 +279,10 @@ static enum ar_status print_all(const struct change_row *rows, size_t count,
 
 const char *change_value_text(const char *figure, const char *value, char text[CHANGE_VALUE_ROOM])
 {
-    char *end;
-    const double bytes = strtod(value, &end);
-    const size_t length = strlen(figure);
+    double bytes;
+    const bool is_number = ar_number_parse(value, &bytes);
     snprintf(text, CHANGE_VALUE_ROOM, "%s", value);
-    if (!*end && bytes >= (double)AR_MIB && bytes < 0x1p63 && length > 6 &&
-        strcmp(figure + length - 6, "_bytes") == 0)
+    if (is_number && bytes >= (double)AR_MIB && field_ends_with(figure, "_bytes"))
         text_add(text, CHANGE_VALUE_ROOM, " (%.1f MiB)", bytes / (double)AR_MIB);
     return text;
 }

@@ -1,3 +1,4 @@
+#include "allocators/base/size.h"
 #include "bench/regress/change_table.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/result_writers.h"
@@ -40,9 +41,8 @@ static void remark(const struct verdict_row *row, char text[400])
  * apart. */
 static void shorten(const char *text, char shorter[CHANGE_VALUE_ROOM])
 {
-    char *end;
-    double number = strtod(text, &end);
-    if (strchr(text, '.') && *end == 0 && number < 1e9)
+    double number;
+    if (ar_number_parse(text, &number) && strchr(text, '.') && number < 1e9)
         snprintf(shorter, CHANGE_VALUE_ROOM, "%.9g", number);
     else
         snprintf(shorter, CHANGE_VALUE_ROOM, "%s", text);
@@ -419,11 +419,10 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
 /* A number as a number, "-" and "null" as null, an outcome as text. */
 static void put_value(struct json_writer *json, const char *key, const char *text)
 {
-    char *end = NULL;
-    double number = strtod(text, &end);
+    double number;
     if (strcmp(text, "-") == 0 || strcmp(text, "null") == 0)
         json_put_null(json, key);
-    else if (*end || end == text)
+    else if (!ar_number_parse(text, &number))
         json_put_text(json, key, text);
     else if (strspn(text, "0123456789") == strlen(text))
         json_put_integer(json, key, strtoull(text, NULL, 10));

@@ -32,7 +32,8 @@ struct history_run {
     bool timed[METRIC_COUNT];
 };
 
-/* As result_row_same. Of an earlier version only the spec of the device is known. */
+/* As result_row_same, of one history, which has each text once. Of an earlier version only the spec
+ * of the device is known. */
 bool history_run_same(const struct history_run *a, const struct history_run *b);
 
 struct history_line {

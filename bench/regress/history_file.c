@@ -509,18 +509,12 @@ void history_close(struct history *self)
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 bool history_run_same(const struct history_run *a, const struct history_run *b)
 {
     const bool old = a->resolved_device == a->device || b->resolved_device == b->device;
-    return same_text(a->policy, b->policy) && same_text(a->workload, b->workload) &&
-           (same_text(a->resolved_device, b->resolved_device) ||
-            (old && same_text(a->device, b->device))) &&
-           same_text(a->frees, b->frees) && same_text(a->host, b->host) && a->seed == b->seed;
+    return a->policy == b->policy && a->workload == b->workload &&
+           (a->resolved_device == b->resolved_device || (old && a->device == b->device)) &&
+           a->frees == b->frees && a->host == b->host && a->seed == b->seed;
 }
 
 static bool same_number(double a, double b)
@@ -530,9 +524,9 @@ static bool same_number(double a, double b)
 
 static bool same_figures_of_run(const struct history_run *a, const struct history_run *b)
 {
-    bool same = history_run_same(a, b) && same_text(a->sha256, b->sha256) &&
-                a->passed == b->passed && a->played == b->played &&
-                a->first_failed_event == b->first_failed_event && same_text(a->cause, b->cause);
+    bool same = history_run_same(a, b) && a->sha256 == b->sha256 && a->passed == b->passed &&
+                a->played == b->played && a->first_failed_event == b->first_failed_event &&
+                a->cause == b->cause;
     for (int m = 0; m < METRIC_COUNT && same; m++)
         same = same_number(a->values[m], b->values[m]) && a->timed[m] == b->timed[m];
     return same;
@@ -542,15 +536,15 @@ static bool same_figures_of_run(const struct history_run *a, const struct histor
 static bool same_figures(const struct history_line *a, const struct history_line *b)
 {
     bool same = a->run_count == b->run_count && a->count_count == b->count_count &&
-                same_text(a->machine, b->machine);
+                a->machine == b->machine;
     for (size_t i = 0; i < a->run_count && same; i++)
         same = same_figures_of_run(&a->runs[i], &b->runs[i]);
     for (size_t i = 0; i < a->count_count && same; i++) {
         const struct instruction_count *left = &a->counts[i];
         const struct instruction_count *right = &b->counts[i];
-        same = same_text(left->policy, right->policy) && same_text(left->trace, right->trace) &&
-               same_text(left->kind, right->kind) && same_text(left->measure, right->measure) &&
-               same_text(left->compiler, right->compiler) && same_number(left->value, right->value);
+        same = left->policy == right->policy && left->trace == right->trace &&
+               left->kind == right->kind && left->measure == right->measure &&
+               left->compiler == right->compiler && same_number(left->value, right->value);
     }
     return same;
 }

@@ -59,8 +59,7 @@ static const char *take_row(struct reading *reading, char **fields,
     for (int i = 0; i < 3; i++) {
         const char *text = fields[places[SLOWDOWN + i]];
         double value;
-        const char *end = ar_decimal_parse(text, &value);
-        if (text[0] && (!end || *end || !isfinite(value) || value < 0))
+        if (text[0] && (!ar_number_parse(text, &value) || !isfinite(value) || value < 0))
             return "slowdown, steady_step_ns and device_time_ns are numbers from 0, or empty";
         if (text[0])
             reading->values[i][reading->counts[i]++] = value;

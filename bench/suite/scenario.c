@@ -400,16 +400,15 @@ static enum ar_status take_value(const struct ini_line *line, struct scenario_re
         if (ar_count_parse(text, &number, NULL))
             return bad(line, text, "is no number; write digits alone", error);
         break;
-    case SCENARIO_VALUE_NUMBER: {
-        const char *end = ar_decimal_parse(text, &out->value);
+    case SCENARIO_VALUE_NUMBER:
         negative = *text == '-';
-        text += negative;
-        if (end && !*end && isdigit((unsigned char)*text) && fabs(out->value) < 1e18)
+        if (ar_number_parse(text, &out->value) && isdigit((unsigned char)text[negative]) &&
+            fabs(out->value) < 1e18)
             return AR_OK;
+        text += negative;
         if (scenario_bytes_parse(text, &number, NULL))
             return bad(line, out->given, "is no number and no size", error);
         break;
-    }
     case SCENARIO_VALUE_SIGNED:
         negative = *text == '-';
         text += negative || *text == '+';

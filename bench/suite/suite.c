@@ -153,8 +153,7 @@ static enum ar_status add_capacity(struct suite *self, const char *word, struct 
 static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_error *error)
 {
     double ratio;
-    const char *end = ar_decimal_parse(word, &ratio);
-    if (!end || *end || !(ratio >= 1.0 && ratio <= 1000.0))
+    if (!ar_number_parse(word, &ratio) || !(ratio >= 1.0 && ratio <= 1000.0))
         return ar_invalid(error,
                           "\"%.40s\" is not a capacity in peak live bytes; write numbers from 1 "
                           "up, such as 1.00 1.05 1.5; a comma separates two of them",

@@ -109,23 +109,18 @@ static size_t find_complaint(const struct message_text *text, struct message *se
     return found;
 }
 
-/* The type behind a shape: "andtypefloat", NumPy's "anddatatypefloat64", or in PyTorch's words
- * "),torch.float16". */
-static uint64_t element_bytes(const struct message_text *text, size_t at, bool *assumed)
+/* By the type behind a shape: "andtypefloat", NumPy's "anddatatypefloat64", or in PyTorch's words
+ * "),torch.float16"; 0: no type is there. */
+static uint64_t element_bytes(const struct message_text *text, size_t at)
 {
-    at += strspn(text->chars + at, "),");
-    at += strncmp(text->chars + at, "dtype=", 6) == 0 ? 6 : 0;
-    const char *words = text->chars + at;
-    size_t skip = strncmp(words, "andtype", 7) == 0        ? 7
-                  : strncmp(words, "anddatatype", 11) == 0 ? 11
-                  : strncmp(words, "torch.", 6) == 0       ? 6
-                                                           : 0;
-    *assumed = false;
-    for (size_t i = 0; skip && i < sizeof types / sizeof *types; i++)
-        if (strncmp(words + skip, types[i].name, strlen(types[i].name)) == 0)
-            return types[i].bytes;
-    *assumed = true;
-    return 4;
+    static const char *const before[] = {"andtype", "anddatatype", "torch.", "dtype=torch."};
+    const char *words = text->chars + at + strspn(text->chars + at, "),");
+    for (size_t i = 0; i < AR_COUNT(before); i++)
+        for (size_t j = 0; j < AR_COUNT(types); j++)
+            if (strncmp(words, before[i], strlen(before[i])) == 0 &&
+                strncmp(words + strlen(before[i]), types[j].name, strlen(types[j].name)) == 0)
+                return types[j].bytes;
+    return 0;
 }
 
 /* Reads "... by allocator NAME", up to the next space. */
@@ -161,7 +156,9 @@ bool message_read_shape(const struct message_text *text, size_t at, struct messa
         if (next != ',' && next != ']' && next != ')')
             return false;
     }
-    uint64_t bytes = element_bytes(text, at, &self->type_assumed) * elements;
+    uint64_t bytes = element_bytes(text, at);
+    self->type_assumed = !bytes;
+    bytes = elements * (bytes ? bytes : 4);
     self->figures[MESSAGE_FIGURE_ASKED] = beyond ? message_figure_enormous : exact(bytes);
     read_by_allocator(text, at, self);
     return true;

@@ -52,8 +52,7 @@ static enum ar_status parse_value(const char *text, double *value, struct ar_err
 {
     uint64_t bytes;
     text += strspn(text, " ");
-    const char *end = ar_decimal_parse(text, value);
-    if (end && !*end)
+    if (ar_number_parse(text, value))
         return AR_OK;
     if (ar_size_parse(text, &bytes, NULL) != AR_OK)
         return ar_invalid(error, "\"%.40s\" is neither a number nor a size", text);

@@ -39,6 +39,22 @@ TEST(a_policy_and_a_figure_take_their_rows)
     assert_int_equal(groups.items[4].worst, 11);
 }
 
+TEST(bytes_are_told_in_mib_too)
+{
+    static const char *const cases[][3] = {
+        {"peak_granted_bytes", "1048576", "1048576 (1.0 MiB)"},
+        {"peak_granted_bytes", "18446744073709551615",
+         "18446744073709551615 (17592186044416.0 MiB)"},
+        {"peak_granted_bytes", "1048575", "1048575"},
+        {"peak_granted_bytes", "DNF @ 1048576", "DNF @ 1048576"},
+        {"peak_granted_bytes", "1048576 or so", "1048576 or so"},
+        {"driver_calls", "1048576", "1048576"},
+    };
+    char text[CHANGE_VALUE_ROOM];
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_string_equal(change_value_text(cases[i][0], cases[i][1], text), cases[i][2]);
+}
+
 TEST(what_has_no_size_is_the_worst)
 {
     static const struct group_item items[] = {{0, "torch", "a", "calls", 0.4, CHANGE_OTHER},

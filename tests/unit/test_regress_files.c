@@ -150,6 +150,18 @@ TEST(only_other_figures_are_added_to_a_commit)
     unlink(history.path);
 }
 
+/* Runs on "sim" are of one series if its profile is the same. An earlier version did not tell the
+ * profile: there the spec decides. */
+TEST(a_device_is_known_by_its_profile)
+{
+    const char *const kind = "\"kind\": \"sim\"";
+    struct temporary_file history = temporary_file("");
+    assert_true(append(history.path, kind, "\"kind\": \"sim\", \"profile\": \"h100\""));
+    assert_true(append(history.path, kind, "\"kind\": \"sim\", \"profile\": \"a100\""));
+    assert_false(append(history.path, NULL, NULL));
+    unlink(history.path);
+}
+
 TEST(results_of_runs)
 {
     damaged("results_of_runs", read_results);

@@ -45,6 +45,17 @@ TRACE_TEST(every_event_is_read_and_written)
     assert_string_equal(again, every_event);
 }
 
+TEST(names_of_statistics_are_words)
+{
+    static const char *const bad[] = {"", "a b", "a\nb", "a\xff"};
+    CLOSED(trace_stats_close) struct trace_stats stats = {0};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_says(trace_stats_add(&stats, bad[i], strlen(bad[i]), 1, &test_error), AR_INVALID,
+                    "the name of a statistic is empty, or contains blanks or control bytes");
+    assert_ok(trace_stats_add(&stats, "reserved_bytes.all.peak", 23, 1, &test_error));
+    assert_int_equal(stats.count, 1);
+}
+
 /* Any valid text becomes the canonical text. */
 TRACE_TEST(text_is_made_canonical)
 {
