@@ -271,7 +271,8 @@ const struct message_form message_bares[] = {
      MESSAGE_DRIVER, "OpenCL", message_how_driver, 0},
     {"ur_result_error_out_of_device_memory|ze_result_error_out_of_device_memory", MESSAGE_DRIVER,
      "XPU", message_how_driver, 0},
-    {"error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", message_how_driver, 0},
+    {"error_out_of_device_memory|suitableheapsareexhausted", MESSAGE_DRIVER, "Vulkan",
+     message_how_driver, 0},
     {"pi_error_out_of_resources|ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU",
      message_how_driver, 0},
     {"hiperroroutofmemory|hiperrormemoryallocation|hiperror:outofmemory|[hiperror](2)|hsa_status_"
@@ -295,8 +296,9 @@ const struct message_form message_bares[] = {
      "bad_alloc:cudaerrorat",
      MESSAGE_RMM, "", message_how_rmm, 0},
     {"couldnotsplitinputsandretry|retryoom", MESSAGE_SPARK, "", how_spark, 0},
-    {"nerr_resource|nrt_resource|tdrv:dma_mp_alloc|tdrv:dmem_alloc", MESSAGE_DRIVER, "Neuron",
-     how_neuron, 0},
+    {"nerr_resource|nrt_resource|tdrv:dma_mp_alloc|tdrv:dmem_alloc|tdrv:dma_ring_allocate|"
+     "status=4message=allocationfailure|status=4message=\"allocationfailure",
+     MESSAGE_DRIVER, "Neuron", how_neuron, 0},
     {"notenoughmemoryleft|cnrt_ret_err_nomem|cnrterrornomem|_error_mem_alloc|egl_bad_alloc|"
      "cannotallocategpumemory|musaerrormemoryallocation",
      MESSAGE_DRIVER, "", message_how_driver, 0},
@@ -364,7 +366,8 @@ const struct message_form message_bares[] = {
     {"vectormemoryexhausted(limit|vectormemorylimitof|memoryexhausted(limitreached|"
      "refusestoprovidememory|thisstepbecauseofinsufficientmemory|typehelpmemory|type\"helpmemory|"
      "dimensiontoolargeforoctave|insufficientmemoryforthejavaruntime|nomemoryerror|"
-     "outofmemoryinperl|heapexhausted|outofmemory(needed#|memory_limit_exceeded|"
+     "outofmemoryinperl|notenoughmemory(ram)|outofmemoryattemptingtoserialize|heapexhausted|"
+     "outofmemory(needed#|memory_limit_exceeded|"
      "memorylimit(forquery)exceeded|memorylimit(total)exceeded|condamemoryerror|"
      "condaprocessranoutofmemory|triedtoallocatemorememorythanisavailable|"
      "insufficientvirtualmemory|allocationwouldexceedmemorylimit|failedtocalloc#elementsofsize|"

@@ -180,6 +180,7 @@ const struct message_form message_forms[] = {
     /* The builder tries tactics, and leaves out those that do not fit. */
     {"tacticdevicerequest:A*devicememoryisinsufficienttousetactic&available:F", MESSAGE_TENSORRT,
      "CUDA", how_tactic, FORM_SPARE},
+    {"allocatingA-bytebuffer", MESSAGE_TENSORRT, "CUDA", how_tactic, FORM_SPARE},
     {"insufficientmemoryonrequestedsizeofA", MESSAGE_TENSORRT, "CUDA", how_tactic, FORM_SPARE},
     {"insuficientmemoryonrequestedsizeofA", MESSAGE_TENSORRT, "CUDA", how_tactic,
      FORM_SPARE | FORM_MIB},
@@ -305,7 +306,7 @@ const struct message_form message_forms[] = {
      "memoryspacenamed\"host\"failed*allocationofsizeA|heap_alloc:cannotallocateA|"
      "binary_alloc:cannotallocateA|failedonrequestofsizeA*inmemorycontext|"
      "cannotallocateAforusmhost|failedtoreallocA|cudamallochostofsizeA|"
-     "cannotallocatevectorofsizeA|toolargeswapspace.A*totalcpumemory|"
+     "cannotallocatevectorofsizeA|toolargeswapspace.A*totalcpumemory|getmemoryforlargeallocationA|"
      "ranoutofmemoryallocatingA*withalignment",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"buffersizeAisgreaterthanthemaximumbuffer&maximumbuffersize(L", MESSAGE_LIBRARY, "WebGPU",
