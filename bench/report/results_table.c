@@ -20,11 +20,12 @@
 #include "sim/sim_device/profile.h"
 
 #define POLICY_WIDTH 22u
+#define PLACED       "#: place by physical bytes, =: not told apart from some other"
 #define EXTERNAL     "ext.frag: mean of 1 - largest servable / free bytes"
 
 /* The figures of a run in the order of their columns. Text and LaTeX leave out those that others
  * show nearly as well: granted is between live and reserved, and driver time is part of the
- * slowdown. */
+ * slowdown. LaTeX, whose tables fit 8.5 cm, leaves out the driver calls too. */
 static const struct {
     const char *title, *unit; /* NULL: the unit of the byte columns */
     enum metric metric;
@@ -39,7 +40,7 @@ static const struct {
     {"pinned", NULL, METRIC_peak_pinned_reserved_bytes, 1, 0, TABLE_ROOM_ALL, TABLE_ROOM_WIDE},
     {"overhead", "ratio", METRIC_overhead, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
     {"ext.frag", "mean", METRIC_external_fragmentation_mean, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
-    {"driver", "calls", METRIC_driver_calls, 0, 1, TABLE_ROOM_ALL, TABLE_ROOM_TEXT},
+    {"driver", "calls", METRIC_driver_calls, 0, 1, TABLE_ROOM_TEXT, TABLE_ROOM_TEXT},
     {"driver", "ms", METRIC_driver_time_ns, 1, 1e6, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
     {"pinned", "calls", METRIC_pinned_driver_calls, 0, 1, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
     {"pinned", "ms", METRIC_pinned_driver_time_ns, 1, 1e6, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
@@ -104,14 +105,12 @@ static bool is_shown(const struct figure_table *self, size_t figure)
                           self->spread ? figures[figure].spread_room : figures[figure].room);
 }
 
-/* LaTeX has no column of ranks: the rows are in their order. */
 static void open_figure_table(struct figure_table *self, const struct results *results,
                               enum table_form form, bool spread, const char *unit)
 {
     size_t count = 0;
     *self = (struct figure_table){.form = form, .spread = spread, .results = results};
-    if (form != TABLE_LATEX)
-        self->columns[count++] = (struct table_column){"#", "", false, 0};
+    self->columns[count++] = (struct table_column){"#", "", false, 0};
     self->columns[count++] = (struct table_column){"policy", "", true, POLICY_WIDTH};
     if (spread) {
         self->columns[count++] = (struct table_column){"passed", "seeds", false, 0};
@@ -124,11 +123,12 @@ static void open_figure_table(struct figure_table *self, const struct results *r
     self->table = table_create(self->columns, count);
     table_label(self->table, spread ? "replicates" : "memory",
                 spread ? "Median over the replicates, its interval at 95 % or more (low, high), "
-                         "range; " EXTERNAL "."
+                         "range; " PLACED "; " EXTERNAL "."
                 : results->replicated
-                    ? "Medians over the replicates, or in how many a policy finished; " EXTERNAL
-                      "; DNF: did not finish."
-                    : "Peaks of bytes; " EXTERNAL "; DNF: did not finish.");
+                    ? "Medians over the replicates, or in how many a policy finished; " PLACED
+                      "; " EXTERNAL "; DNF: did not finish."
+                    : "Peaks of bytes; #: rank by physical bytes; " EXTERNAL
+                      "; DNF: did not finish.");
 }
 
 /* A unit for all byte columns, such that the smallest run still shows digits. */
@@ -363,8 +363,7 @@ static void run_row(const struct figure_table *self, const struct result_policy 
 {
     const struct run_record *record = policy->median;
     struct table *table = self->table;
-    if (self->form != TABLE_LATEX)
-        place_cell(table, place);
+    place_cell(table, place);
     table_cell(table, "%s", record->policy_spec);
     if (!record->passed) {
         char before[64] = "";
@@ -548,9 +547,9 @@ static void spread_rows(const struct figure_table *self, const struct result_pol
         const bool limit = row == 1 || row == 2;
         if (!names[row] || (limit && !ranked.has_interval))
             continue;
-        if (row == 0 && self->form != TABLE_LATEX)
+        if (row == 0)
             place_cell(table, place);
-        else if (self->form != TABLE_LATEX)
+        else
             table_cell(table, "%s", "");
         table_cell(table, "%s", row ? "" : policy->median->policy_spec);
         if (row)
@@ -585,34 +584,57 @@ enum ar_status spread_table_print(const struct results *results, FILE *stream, e
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
+/* The figures compared: that of the places, and times. */
+static const struct {
+    const char *name;
+    enum metric metric;
+} pairwise[] = {
+    {"physical", PLACED_BY}, {"slowdown", METRIC_slowdown}, {"steady", METRIC_steady_slowdown}};
+
+#define DECIMALS_MOST 5 /* that fit 80 columns */
+
 /* Decimals such that a ratio that is not 1 is not printed as 1: at least two digits of the
  * difference. */
 static int ratio_decimals(double ratio)
 {
     const double off = fabs(ratio - 1);
-    return off > 0 && off < 0.005 ? (int)fmin(ceil(-log10(off)) + 1, 9) : 3;
+    return off > 0 && off < 0.005 ? (int)fmin(ceil(-log10(off)) + 1, DECIMALS_MOST) : 3;
+}
+
+static bool is_compared(const struct result_group *group, size_t at,
+                        const struct result_pairs *pairs)
+{
+    return !at || (pairs->ratio.count && (pairwise[at].metric != METRIC_steady_slowdown ||
+                                          group->slowdown == METRIC_steady_slowdown));
+}
+
+/* The same for all ratios of a group, so that they can be compared. */
+static int group_decimals(const struct result_group *group, double *values)
+{
+    int decimals = 3;
+    for (size_t i = 1; i < group->policy_count; i++)
+        for (size_t j = 0; j < AR_COUNT(pairwise); j++) {
+            const struct result_pairs pairs =
+                result_pairs_of(&group->policies[i], group->policies, pairwise[j].metric, values);
+            if (!is_compared(group, j, &pairs) || !pairs.ratio.count)
+                continue;
+            const double shown[] = {pairs.ratio.median, pairs.ratio.low, pairs.ratio.high};
+            for (size_t k = 0; k < (pairs.ratio.has_interval ? 3 : 1); k++)
+                AR_RAISE(decimals, ratio_decimals(shown[k]));
+        }
+    return decimals;
 }
 
 static void pair_rows(struct table *table, const struct result_group *group,
-                      const struct result_policy *policy, double *values)
+                      const struct result_policy *policy, int decimals, double *values)
 {
-    static const struct {
-        const char *name;
-        enum metric metric;
-    } compared[] = {{"reserved", METRIC_peak_reserved_bytes},
-                    {"slowdown", METRIC_slowdown},
-                    {"steady", METRIC_steady_slowdown}};
-    for (size_t i = 0; i < AR_COUNT(compared); i++) {
+    for (size_t i = 0; i < AR_COUNT(pairwise); i++) {
         struct result_pairs pairs =
-            result_pairs_of(policy, group->policies, compared[i].metric, values);
-        if (i && !pairs.ratio.count)
-            continue;
-        if (compared[i].metric == METRIC_steady_slowdown &&
-            group->slowdown != METRIC_steady_slowdown)
+            result_pairs_of(policy, group->policies, pairwise[i].metric, values);
+        if (!is_compared(group, i, &pairs))
             continue;
         table_cell(table, "%s", i ? "" : policy->median->policy_spec);
-        table_cell(table, "%s", compared[i].name);
-        const int decimals = pairs.ratio.count ? ratio_decimals(pairs.ratio.median) : 3;
+        table_cell(table, "%s", pairwise[i].name);
         table_number(table, pairs.ratio.count, decimals, pairs.ratio.median);
         table_number(table, pairs.ratio.has_interval, decimals, pairs.ratio.low);
         table_number(table, pairs.ratio.has_interval, decimals, pairs.ratio.high);
@@ -640,8 +662,9 @@ enum ar_status pairs_table_print(const struct results *results, FILE *stream, en
                       group_title(group, title), first->policy_spec,
                       replay_frees_name(first->frees), replay_host_name(first->host),
                       first->device_spec, times_text(first, form, false));
+        const int decimals = group_decimals(group, results->values);
         for (size_t j = 1; j < group->policy_count; j++)
-            pair_rows(table, group, &group->policies[j], results->values);
+            pair_rows(table, group, &group->policies[j], decimals, results->values);
     }
     return table_end(table, stream, form, error);
 }
