@@ -172,7 +172,10 @@ static void report_free_blocks(const struct exact *exact, struct metric_values *
     const struct exact_state *peak = &exact->at_peak;
     const double *sums = exact->sums.of;
     double free_weight = (double)exact->free_weight, weight = (double)exact->weight;
-    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++) {
+    /* Free memory of a plan is for the requests to come: a largest request that any program could
+     * make says nothing of it. */
+    bool planned = exact->policy->ops->capabilities & AR_POLICY_OFFLINE;
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT && !planned; effort++) {
         report_lacking(metrics, at_peak[effort], peak->servable_bytes[effort], peak->free_bytes);
         metric_set_ratio(metrics, mean[effort], sums[EXACT_EXTERNAL + effort], free_weight);
     }
