@@ -26,10 +26,10 @@ percentiles(policy, workload) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\"
 place(c, k) = c + (M > 1 ? 0.8 * ((k - 1.0) / (M - 1) - 0.5) : 0)
 
 set logscale y
-# A time below the cost of reading the clock is 0, and is drawn at 1 ns.
+# A time below the cost of reading the clock is 0, and lies at 1 ns, whose label says so.
 at_least_1(value) = value < 1 ? 1 : value
 set yrange [0.8:*]
-set ytics ('1 ns' 1, '10 ns' 10, '100 ns' 100, '1 µs' 1e3, '10 µs' 1e4, '100 µs' 1e5, '1 ms' 1e6, '10 ms' 1e7, '100 ms' 1e8, '1 s' 1e9)
+set ytics ('≤1 ns' 1, '10 ns' 10, '100 ns' 100, '1 µs' 1e3, '10 µs' 1e4, '100 µs' 1e5, '1 ms' 1e6, '10 ms' 1e7, '100 ms' 1e8, '1 s' 1e9)
 set xrange [0.5:7.5]
 set xtics scale 0 ('50 %%' 1, '90 %%' 2, '99 %%' 3, '99.9 %%' 4, 'max' 5, '50 %%' 6, '99 %%' 7)
 do for [c = 1:6] { set arrow c from c + 0.5, graph 0 to c + 0.5, graph 1 nohead back lc rgb (c == 5 ? '#888888' : '#DDDDDD') }

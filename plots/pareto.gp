@@ -54,7 +54,7 @@ do for [w = 1:W] {
     unset label 2
     if (leftmost(w)) { set label 2 (NARROW && W > 2 ? 'driver time / time' : 'driver''s share of the time') at screen across(NARROW ? 8 : 22), graph 0.5 center rotate textcolor rgb '#222222' }
     set ytics ('' LOW)
-    do for [d = FIRST:0] { set ytics add ((leftmost(w) ? TICK[d + 7] : '') 10.0 ** d) }
+    do for [d = FIRST:0] { set ytics add ((leftmost(w) ? (d == FIRST ? '≤' : '').TICK[d + 7] : '') 10.0 ** d) }
     plot @WHISKERS front(workload) using (over($1)):(share($2)) with steps lw 1.6 lc rgb '#444444' notitle, \
          for [k = 1:M] rows2(workload, KEY_NAME[k]) using (over($3)):(share($4)) with points pt KEY_POINT[k] ps (NARROW ? 0.7 : 0.9) lc rgb KEY_COLOUR[k] notitle
     unset label 1000

@@ -129,10 +129,11 @@ caption() {
         ! has_panel unusable || echo "Unusable free index: the part of the free bytes that cannot hold whole blocks of the median request (half of all requested bytes are in requests of at most its size)."
         ! has_panel overhead || echo "Overhead: the peak of physical bytes, which the device charges in pages, / the peak of live bytes, which the program asked for and has not freed."
         [ "$panels" = overhead ] || echo "All but the overhead are means over the run, weighted by the time of the recording or, without times, by the bytes of requests."
+        ! has_panel overhead || awk -F, 'NR > 1 && $6 != "" && $6 < 0.9 && !seen[$2]++ { names = names (names ? ", " : "") $2 } END { if (names) print "Not in the panel of overhead, below its axis, because they use no memory of the device: " names "." }' "$2"
         ! awk -F, 'NR > 1 && $6 == "" { found = 1 } END { exit !found }' "$2" || echo "A cross at the upper edge: the program did not finish (with replicates: at least one of them did not)."
         ;;
-    latency) echo "Host time of a call of the policy, by percentile of all calls, without the driver's time and without waits." ;;
-    pareto) echo "The peak of physical bytes divided by the peak of live bytes, against the driver's share of the run time. Unless one policy is the best in both, a line joins those that no other beats in both." ;;
+    latency) echo "Host time of a call of the policy, by percentile of all calls, without the driver's time and without waits. The cost of reading the clock is subtracted; a call that takes no longer lies at the lower edge." ;;
+    pareto) echo "The peak of physical bytes divided by the peak of live bytes, against the driver's share of the run time. Unless one policy is the best in both, a line joins those that no other beats in both. Smaller shares than at the lower edge, and none, lie on it, and a ratio above 3 lies on the right edge." ;;
     frontier) echo "Capacities at which $of finishes (dots) and does not (crosses), by a parameter of the program. The line is its peak of live bytes." ;;
     history) echo "Figures over commits. Triangles: the commits at which they changed." ;;
     esac

@@ -132,6 +132,18 @@ check no_rows_are_said grep -q 'latency.csv has no rows' <<<"$output"
 echo 'gpt2_train,growth,10,20,30,400,50000,8,20' >>"$data/latency.csv"
 FIGURES=latency plots/render.sh "$data" "$out" >/dev/null 2>&1
 check latency_is_drawn drawn latency
+mkdir -p "$TEST_TMP/zero"
+sed '$s/growth,10,20/growth,0,0/' "$data/latency.csv" >"$TEST_TMP/zero/latency.csv"
+sed '$s/,direct,.*/,direct,1.05,0/' "$data/pareto.csv" >"$TEST_TMP/zero/pareto.csv"
+printf '%s\n' workload,policy,internal_mean,external_mean,unusable_mean,overhead a,growth,0,0.5,0.5,1.1 a,null,0,,,0 >"$TEST_TMP/zero/fragmentation.csv"
+plots/render.sh "$TEST_TMP/zero" "$TEST_TMP/zero" svg >/dev/null 2>&1
+marks() { # of the latency figure: as many as there are percentiles, and one in the key
+    grep -cE "^.use xlink:href='#gpPt" "$1"
+}
+check times_of_0_are_drawn eval '[ "$(marks "$TEST_TMP/zero/latency.svg")" = "$(marks "$out/latency.svg")" ] && grep -q ">≤1 ns<" "$TEST_TMP/zero/latency.svg"'
+check and_the_caption_says_where grep -q '^latency: .*; a call that takes no longer lies at the lower edge\.' "$TEST_TMP/zero/captions.txt"
+check a_share_of_0_lies_on_the_edge eval 'grep -q ">≤0.1 %<" "$TEST_TMP/zero/pareto.svg" && grep -q "^pareto: .* and none, lie on it" "$TEST_TMP/zero/captions.txt"'
+check what_has_no_overhead_is_named grep -q '^fragmentation: .*Not in the panel of overhead, .*: null\.' "$TEST_TMP/zero/captions.txt"
 check captions_of_the_others_stay [ "$(sed -n 's/: .*//p' "$out/captions.txt" | paste -sd ' ')" = "memory-saw_tooth addresses-three slowdown fragmentation pareto latency" ]
 before=$(cat "$out/captions.txt")
 FIGURES=slowdown plots/render.sh "$data" "$out" svg >/dev/null 2>&1
