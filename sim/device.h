@@ -229,8 +229,8 @@ struct ar_device_ops {
     uint64_t (*kernel_op_ns)(struct ar_device *self, const struct ar_kernel_op *op);
 };
 
-/* Called right after each counted call. `ns` is its own time, without `waited_ns`, the time for
- * which it waited for the device. */
+/* Called right after each counted call. A refused one has the bytes that it asked for. `ns` is its
+ * own time, without `waited_ns`, the time for which it waited for the device. */
 struct ar_device_observer {
     void (*call)(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
                  uint64_t waited_ns, bool refused);

@@ -272,7 +272,8 @@ static enum ar_status search_and_report(const struct arguments *self, const stru
     if (!files.standard)
         AR_TRY(print_all(self, advice, error));
     if (json)
-        advise_json_write(json, advice->pages, advice->count);
+        AR_TRY(advise_json_write(json, advice->pages, advice->count,
+                                 self->batches[0] ? self->batches : NULL, error));
     return output_set_commit(&files, error);
 }
 

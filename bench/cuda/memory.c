@@ -71,7 +71,7 @@ static enum ar_status take(struct cuda_device *self, struct memory_segment *segm
             (void)pages_leave(self, address, bytes);
         free(segment);
         (void)cuda_worked(self, self->api.mem_free(address), "cuMemFree");
-        return host ? AR_HOST_MEMORY : cuda_refuse(self, AR_DEVICE_CALL_alloc);
+        return host ? AR_HOST_MEMORY : cuda_refuse(self, AR_DEVICE_CALL_alloc, bytes);
     }
     memory_segment_enter(&self->memory, segment, self->base.counters.segments_made++, address, end,
                          bytes, false);
@@ -89,7 +89,7 @@ static enum ar_status segment_alloc(struct ar_backing *backing, uint64_t bytes, 
     AR_TRY(cuda_ready(self));
     if (bytes >= self->page_bytes &&
         sim_ledger_units(&self->ledger, bytes) > sim_ledger_free(&self->ledger))
-        return cuda_refuse(self, AR_DEVICE_CALL_alloc);
+        return cuda_refuse(self, AR_DEVICE_CALL_alloc, bytes);
     struct memory_segment *segment = malloc(sizeof *segment);
     AR_TRY_HOST(segment);
     *segment = (struct memory_segment){0}; /* faster than calloc, inside the timed part */
@@ -101,7 +101,7 @@ static enum ar_status segment_alloc(struct ar_backing *backing, uint64_t bytes, 
     if (status != AR_OK) {
         free(segment);
         if (status == AR_REFUSED)
-            ar_device_count(&self->base, AR_DEVICE_CALL_alloc, 0, ended_ns - begun_ns, 0, true);
+            ar_device_count(&self->base, AR_DEVICE_CALL_alloc, bytes, ended_ns - begun_ns, 0, true);
         return status;
     }
     status = take(self, segment, pointer, bytes, begun_ns, ended_ns);
@@ -275,7 +275,7 @@ static enum ar_status pool_alloc(struct ar_backing *backing, uint64_t bytes, uin
     /* Inside a program no maximum is set when the pool is made: the limit may change later. */
     uint64_t room = self->pool.reserved_bytes - self->pool.used_bytes;
     if (self->streams.embedded && bytes > room + sim_ledger_free(&self->ledger))
-        return cuda_refuse(self, AR_DEVICE_CALL_pool_alloc);
+        return cuda_refuse(self, AR_DEVICE_CALL_pool_alloc, bytes);
     struct range *block = malloc(sizeof *block);
     AR_TRY_HOST(block);
     CUdeviceptr pointer;
@@ -428,7 +428,7 @@ static enum ar_status create(struct ar_backing *backing, uint64_t bytes, ar_back
     AR_TRY(cuda_ready(self));
     AR_TRY(memory_check_bytes(&self->memory, "physical memory", bytes));
     if (bytes > sim_ledger_free(&self->ledger))
-        return cuda_refuse(self, AR_DEVICE_CALL_create);
+        return cuda_refuse(self, AR_DEVICE_CALL_create, bytes);
     struct memory_physical *physical = calloc(1, sizeof *physical);
     AR_TRY_HOST(physical);
     const CUmemAllocationProp kind = cuda_memory_kind(self);

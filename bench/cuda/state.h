@@ -235,13 +235,14 @@ static inline void cuda_count(struct cuda_device *self, enum ar_device_call call
                               uint64_t begun_ns, uint64_t waited_ns, bool refused)
 {
     uint64_t ns = cuda_clock_ns(self) - begun_ns;
-    ar_device_count(&self->base, call, refused ? 0 : bytes, ns, waited_ns, refused);
+    ar_device_count(&self->base, call, bytes, ns, waited_ns, refused);
 }
 
 /* Counts a call that the capacity forbids like a refusal by the driver, which is not called. */
-static inline enum ar_status cuda_refuse(struct cuda_device *self, enum ar_device_call call)
+static inline enum ar_status cuda_refuse(struct cuda_device *self, enum ar_device_call call,
+                                         uint64_t bytes)
 {
-    ar_device_count(&self->base, call, 0, 0, 0, true);
+    ar_device_count(&self->base, call, bytes, 0, 0, true);
     return AR_REFUSED;
 }
 

@@ -580,6 +580,6 @@ enum ar_status ar_advice_json(const struct ar_advice *self, char **out, struct a
                                         .result = &part->result,
                                         .source = part->source};
     }
-    advise_json_write(stream, pages, self->part_count);
+    (void)advise_json_write(stream, pages, self->part_count, NULL, error); /* fails for batches */
     return finish_text(stream, &text, out, error);
 }

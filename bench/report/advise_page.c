@@ -908,7 +908,8 @@ static void put_page(struct json_writer *json, const struct advise_page *page)
     json_end_object(json);
 }
 
-void advise_json_write(FILE *stream, const struct advise_page *pages, size_t count)
+enum ar_status advise_json_write(FILE *stream, const struct advise_page *pages, size_t count,
+                                 const uint64_t *batches, struct ar_error *error)
 {
     struct json_writer json = {.stream = stream};
     json_begin_object(&json, NULL);
@@ -917,5 +918,8 @@ void advise_json_write(FILE *stream, const struct advise_page *pages, size_t cou
     for (size_t i = 0; i < count; i++)
         put_page(&json, &pages[i]);
     json_end_array(&json);
+    if (batches)
+        AR_TRY(advise_json_batches(&json, pages, batches, error));
     json_end_object(&json);
+    return AR_OK;
 }

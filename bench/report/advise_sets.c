@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "allocators/base/size.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/advise/advise.h"
@@ -144,12 +145,23 @@ static int compare_batches(const void *left, const void *right)
     return a->row < b->row ? -1 : 1; /* in the order of ranks */
 }
 
-/* Fills `out`, with room for all rows of the first trace; returns how many there are. */
-static size_t find_batches(const struct advise_page *pages, const struct batch_curve *curve,
-                           struct batch_row *out)
+/* The largest batches of two traces. */
+struct batches {
+    struct batch_curve curve;
+    struct batch_row *rows;
+    size_t count;
+    double by_live_peak;
+};
+
+static void batches_close(struct batches *self)
+{
+    batch_curve_close(&self->curve);
+    free(self->rows);
+}
+
+static void find_rows(const struct advise_page *pages, struct batches *out)
 {
     const struct advise_result *first = pages[0].result, *second = pages[1].result;
-    size_t count = 0;
     for (size_t i = 0; i < first->own_count; i++) { /* those that are listed */
         const struct advise_row *a = &first->rows[i];
         const struct advise_row *b = find_row(second, a->candidate.spec);
@@ -158,28 +170,38 @@ static size_t find_batches(const struct advise_page *pages, const struct batch_c
         double over_a = (double)a->safe_bytes / (double)first->peak.bytes;
         double over_b = (double)b->safe_bytes / (double)second->peak.bytes;
         double over = over_a > over_b ? over_a : over_b;
-        out[count++] = (struct batch_row){
-            a, over, batch_curve_largest(curve, over, (double)first->capacity_bytes)};
+        out->rows[out->count++] = (struct batch_row){
+            a, over, batch_curve_largest(&out->curve, over, (double)first->capacity_bytes)};
     }
-    qsort(out, count, sizeof *out, compare_batches);
-    return count;
+    qsort(out->rows, out->count, sizeof *out->rows, compare_batches);
 }
 
-static enum ar_status print_batches(FILE *stream, const struct advise_page *pages,
-                                    const struct batch_curve *curve, struct ar_error *error)
+static enum ar_status find_batches(const struct advise_page *pages, const uint64_t batches[2],
+                                   struct batches *out, struct ar_error *error)
 {
-    const struct advise_result *first = pages[0].result;
-    struct batch_row *rows = calloc(first->own_count + 1, sizeof *rows);
-    AR_TRY_MEMORY(rows, error, "the batches");
-    size_t count = find_batches(pages, curve, rows);
-    fprintf(stream, "  %6.0f  by the live peak alone: no setting serves more\n",
-            batch_curve_largest(curve, 1, (double)first->capacity_bytes));
-    for (size_t i = 0; i < count; i++)
-        if (i < BATCHES_MOST || rows[i].row->candidate.given)
-            sentence_format(stream, 10, "  %6.0f  %s (%.3f)", rows[i].largest,
-                            rows[i].row->candidate.spec, rows[i].over);
-    free(rows);
+    struct trace_source *const traces[2] = {pages[0].source, pages[1].source};
+    const struct advise_result *first = pages[0].result, *second = pages[1].result;
+    const struct advise_result *small = batches[0] < batches[1] ? first : second;
+    AR_TRY(batch_curve_find(traces, batches, &out->curve, error));
+    out->by_live_peak = batch_curve_largest(&out->curve, 1, (double)first->capacity_bytes);
+    if (isinf(out->by_live_peak) ||
+        small->peak.bytes > (small == first ? second : first)->peak.bytes)
+        return ar_invalid(error, "the larger batch needs no more memory: are the traces of one "
+                                 "program with different batches, in the order of --batches?");
+    out->rows = calloc(first->own_count + 1, sizeof *out->rows);
+    AR_TRY_MEMORY(out->rows, error, "the batches");
+    find_rows(pages, out);
     return AR_OK;
+}
+
+static void print_batches(FILE *stream, const struct batches *found)
+{
+    fprintf(stream, "  %6.0f  by the live peak alone: no setting serves more\n",
+            found->by_live_peak);
+    for (size_t i = 0; i < found->count; i++)
+        if (i < BATCHES_MOST || found->rows[i].row->candidate.given)
+            sentence_format(stream, 10, "  %6.0f  %s (%.3f)", found->rows[i].largest,
+                            found->rows[i].row->candidate.spec, found->rows[i].over);
 }
 
 static void print_curve(FILE *stream, const struct advise_page *pages, const uint64_t batches[2],
@@ -202,21 +224,40 @@ static void print_curve(FILE *stream, const struct advise_page *pages, const uin
 enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
                                    const uint64_t batches[2], struct ar_error *error)
 {
-    AR_CLOSED(batch_curve_close) struct batch_curve curve = {0};
-    struct trace_source *const traces[2] = {pages[0].source, pages[1].source};
-    AR_TRY(batch_curve_find(traces, batches, &curve, error));
-    const struct advise_result *first = pages[0].result, *second = pages[1].result;
-    const struct advise_result *small = batches[0] < batches[1] ? first : second;
-    if (isinf(batch_curve_largest(&curve, 1, (double)first->capacity_bytes)) ||
-        small->peak.bytes > (small == first ? second : first)->peak.bytes)
-        return ar_invalid(error, "the larger batch needs no more memory: are the traces of one "
-                                 "program with different batches, in the order of --batches?");
-    print_curve(stream, pages, batches, &curve);
-    AR_TRY(print_batches(stream, pages, &curve, error));
+    AR_CLOSED(batches_close) struct batches found = {0};
+    AR_TRY(find_batches(pages, batches, &found, error));
+    print_curve(stream, pages, batches, &found.curve);
+    print_batches(stream, &found);
     say(stream, "An estimate: between and beyond the two batches the libraries may choose other "
                 "workspaces, requests need not grow in a straight line, and what is lost to "
                 "fragmentation varies; record near the limit.");
     (void)print_cut(stream, pages, 2);
+    return AR_OK;
+}
+
+enum ar_status advise_json_batches(struct json_writer *json, const struct advise_page *pages,
+                                   const uint64_t batches[2], struct ar_error *error)
+{
+    AR_CLOSED(batches_close) struct batches found = {0};
+    AR_TRY(find_batches(pages, batches, &found, error));
+    json_begin_object(json, "batches");
+    json_put_integer(json, "first", batches[0]);
+    json_put_integer(json, "second", batches[1]);
+    json_put_integer(json, "capacity_bytes", pages[0].result->capacity_bytes);
+    json_put_bool(json, "same_order", found.curve.aligned);
+    json_put_integer(json, "largest_by_live_peak", (uint64_t)found.by_live_peak);
+    json_begin_array(json, "rows");
+    for (size_t i = 0; i < found.count; i++) {
+        const struct batch_row *row = &found.rows[i];
+        json_begin_object(json, NULL);
+        json_put_text(json, "policy", row->row->candidate.spec);
+        json_put_bool(json, "recorded", row->row->candidate.given);
+        json_put_integer(json, "largest", (uint64_t)row->largest);
+        json_put_real(json, "over_live_peak", row->over);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
     return AR_OK;
 }
 

@@ -145,11 +145,12 @@ static bool same_calls(const struct call_list *card, const struct call_list *sim
 {
     if (card->count != sim->count)
         return false;
-    for (size_t i = 0; i < card->count; i++)
-        if (card->items[i].call != sim->items[i].call ||
-            card->items[i].bytes != sim->items[i].bytes ||
-            card->items[i].refused != sim->items[i].refused)
+    for (size_t i = 0; i < card->count; i++) {
+        const struct driver_call *a = &card->items[i], *b = &sim->items[i];
+        bool unknown = a->refused && !a->bytes; /* in files of before, refused calls had no bytes */
+        if (a->call != b->call || (a->bytes != b->bytes && !unknown) || a->refused != b->refused)
             return false;
+    }
     return true;
 }
 

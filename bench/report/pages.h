@@ -95,8 +95,14 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
 enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
                                    const uint64_t batches[2], struct ar_error *error);
 
-/* One object of the schema allocrig.advise/1. */
-void advise_json_write(FILE *stream, const struct advise_page *pages, size_t count);
+/* One object of the schema allocrig.advise/1; `batches`: of the two traces, or NULL. */
+enum ar_status advise_json_write(FILE *stream, const struct advise_page *pages, size_t count,
+                                 const uint64_t *batches, struct ar_error *error);
+
+/* Its key `batches`: what advise_page_batches prints. */
+struct json_writer;
+enum ar_status advise_json_batches(struct json_writer *json, const struct advise_page *pages,
+                                   const uint64_t batches[2], struct ar_error *error);
 
 /* `advise --what-if`: a prediction and the recording of the same setting, as a row of a Markdown
  * table. */

@@ -480,7 +480,7 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     uint32_t piece = take(self, rounded, own, &met, &status);
     if (!piece)
         return status == AR_REFUSED
-                   ? sim_refuse(device, AR_DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc)
+                   ? sim_refuse(device, AR_DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc, bytes)
                    : status;
     if (met.others_pend)
         ns += sim_cost_now(device, SIM_COST_pool_pending, bytes);

@@ -48,7 +48,7 @@ static enum ar_status make(struct sim_device *self, uint64_t bytes, uint64_t *ad
     if (ar_map_reserve(&pinned->blocks) != AR_OK)
         return AR_HOST_MEMORY;
     if (bytes > pinned->most_bytes - counters->pinned_bytes)
-        return sim_refuse(self, AR_DEVICE_CALL_pinned_alloc, SIM_COST_pinned_alloc);
+        return sim_refuse(self, AR_DEVICE_CALL_pinned_alloc, SIM_COST_pinned_alloc, bytes);
     if (bytes < PAGE_BYTES) {
         AR_TRY(place_small(pinned, bytes, address, &shared));
     } else {

@@ -133,7 +133,7 @@ enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uin
                           .charge_bytes = sim_ledger_units(&self->ledger, bytes)};
     bool recorded;
     if (place_has_no_row(self, bytes, &place))
-        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc);
+        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc, bytes);
     AR_TRY(place_recorded(self, bytes, &place, &recorded));
     if (!recorded && place.small &&
         (place.page = small_pages_room(&self->small, bytes, &place.address))) {
@@ -144,9 +144,9 @@ enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uin
                          : place.charge_bytes == self->cached_bytes ? SIM_COST_alloc
                                                                     : SIM_COST_alloc_held;
     if (place.charge_bytes > sim_ledger_free(&self->ledger))
-        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc);
+        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc, bytes);
     if (!recorded && place_new(self, bytes, &place) != AR_OK)
-        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc);
+        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc, bytes);
     if (place.charge_bytes)
         sim_await_cleaning(self, place.charge_bytes, SIM_COST_alloc);
     AR_TRY(place_take(self, bytes, &place));

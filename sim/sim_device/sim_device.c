@@ -110,9 +110,10 @@ void sim_call(struct sim_device *self, enum ar_device_call call, enum sim_cost c
     *ended_ns = self->clock.now_ns + 1;
 }
 
-enum ar_status sim_refuse(struct sim_device *self, enum ar_device_call call, enum sim_cost cost)
+enum ar_status sim_refuse(struct sim_device *self, enum ar_device_call call, enum sim_cost cost,
+                          uint64_t bytes)
 {
-    count(self, call, 0, sim_profile_least(self->profile, cost), true);
+    count(self, call, bytes, sim_profile_least(self->profile, cost), true);
     return AR_REFUSED;
 }
 

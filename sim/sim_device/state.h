@@ -205,7 +205,8 @@ void sim_charge(struct sim_device *self, enum ar_device_call call, enum sim_cost
                 enum sim_cost cost, uint64_t bytes, uint64_t cost_bytes);
 /* Counts a call that found no memory and returns REFUSED. This is no misuse: `problem` is
  * unchanged. */
-enum ar_status sim_refuse(struct sim_device *self, enum ar_device_call call, enum sim_cost cost);
+enum ar_status sim_refuse(struct sim_device *self, enum ar_device_call call, enum sim_cost cost,
+                          uint64_t bytes);
 /* The host waits for the cleaning that the ledger requires. */
 void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost);
 /* Copies the ledger's figures to the counters. */

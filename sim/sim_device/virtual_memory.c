@@ -42,7 +42,7 @@ enum ar_status sim_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t 
     if (status == AR_INVALID)
         return status;
     if (status != AR_OK)
-        return sim_refuse(self, AR_DEVICE_CALL_reserve, SIM_COST_reserve);
+        return sim_refuse(self, AR_DEVICE_CALL_reserve, SIM_COST_reserve, bytes);
     AR_TRY_HOST(sim_segment_add(self, start, start + bytes, bytes, true));
     sim_charge(self, AR_DEVICE_CALL_reserve, SIM_COST_reserve, SIM_COST_reserve, bytes, bytes);
     *address = start;
@@ -67,7 +67,7 @@ enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, ar_backing
     AR_TRY(memory_check_bytes(&self->memory, "physical memory", bytes));
     AR_TRY(sim_check_complete(self));
     if (bytes > sim_ledger_free(&self->ledger))
-        return sim_refuse(self, AR_DEVICE_CALL_create, SIM_COST_create);
+        return sim_refuse(self, AR_DEVICE_CALL_create, SIM_COST_create, bytes);
     struct memory_physical *physical = calloc(1, sizeof *physical);
     AR_TRY_HOST(physical);
     sim_await_cleaning(self, bytes, SIM_COST_create);

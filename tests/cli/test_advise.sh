@@ -194,7 +194,9 @@ check no_rank_alone_counts grep -q '^No setting lets all of them fit in 50.00 Mi
 run advise "$tmp/small.trace" "$tmp/dying.trace" --capacity 200MiB
 check a_cut_rank_is_not_the_whole grep -q '^1 of the 2 ends in a failure' "$out"
 check ranks_as_recorded grep -q '^What is recorded of all of them fits in 200.0 MiB' "$out"
-run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB --batches 4,6
+run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB --batches 4,6 --json "$tmp/batches.json"
+check json_has_the_largest_batch_by_the_peak grep -q '"largest_by_live_peak": 20,' "$tmp/batches.json"
+check json_has_the_largest_batch_of_a_setting eval 'tr -d "\n" <"$tmp/batches.json" | grep -qE "\"batches\": .*\"policy\": \"torch\", *\"recorded\": true, *\"largest\": 20,"'
 check the_largest_batch grep -qE '^ +20  torch \(1\.000\)' "$out"
 check no_batch_beyond_the_live_peak grep -q '^ *20  by the live peak alone: no setting serves more' "$out"
 check event_by_event says 'both traces ask in the same order, and bytes live at each event go on in a straight line through batches 4 and 6'
