@@ -1,6 +1,7 @@
 #include "bench/cli/cli.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -554,7 +555,33 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
  * 3. Two outputs are two files; otherwise the second would replace the first. One of them may be
  *    standard output.
  * 4. An output is not an input: a slip such as `history FILE --json FILE` would replace it. The
- *    files are compared, not the paths. */
+ *    files are compared, not the paths.
+ * 5. A spec has its file between other words: TRACE:device=0, sim:profile=FILE. So has a line of a
+ *    suite. Which word is a file depends on the spec, so each part that is one counts. */
+
+static bool is_one(const struct stat *left, const struct stat *right)
+{
+    return left->st_dev == right->st_dev && left->st_ino == right->st_ino;
+}
+
+/* The folder of a path, which ends with "/"; "." for a name alone. Returns the name in it. */
+static const char *folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+    snprintf(folder, PATH_MAX, "%.*s", length ? (int)length : 1, length ? path : ".");
+    return path + length;
+}
+
+/* True if two files that do not exist would have one place. */
+static bool same_place(const char *left, const char *right)
+{
+    char folder_left[PATH_MAX], folder_right[PATH_MAX];
+    struct stat a, b;
+    const char *name = folder_of(left, folder_left);
+    return strcmp(name, folder_of(right, folder_right)) == 0 && stat(folder_left, &a) == 0 &&
+           stat(folder_right, &b) == 0 && is_one(&a, &b);
+}
 
 bool cli_same_file(const char *left, const char *right)
 {
@@ -566,7 +593,57 @@ bool cli_same_file(const char *left, const char *right)
         return false;
     if (strcmp(left, right) == 0)
         return true;
-    return there && stat(right, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return there ? stat(right, &b) == 0 && is_one(&a, &b) : same_place(left, right);
+}
+
+static bool is_part(const char *part, size_t length, const struct stat *file)
+{
+    char path[PATH_MAX];
+    struct stat about;
+    snprintf(path, sizeof path, "%.*s", (int)length, part);
+    return stat(path, &about) == 0 && is_one(&about, file);
+}
+
+/* True if a part of `text` between two of the characters `between` is the path of `file`. */
+static bool text_names(const char *text, const char *between, const struct stat *file)
+{
+    if (strlen(text) >= PATH_MAX)
+        return false;
+    for (const char *from = text; *from; from++) {
+        if (from > text && !strchr(between, from[-1]))
+            continue;
+        for (const char *to = from + 1; to[-1]; to++)
+            if ((!*to || strchr(between, *to)) && is_part(from, (size_t)(to - from), file))
+                return true;
+    }
+    return false;
+}
+
+static bool lines_name(const char *path, const struct stat *file)
+{
+    AR_FREED char *line = NULL;
+    size_t room = 0;
+    bool found = false;
+    FILE *in = fopen(path, "r");
+    while (in && !found && getline(&line, &room, in) > 0)
+        found = line[0] != '#' && text_names(line, " \t\r\n:=,|()+'\"", file);
+    if (in)
+        fclose(in);
+    return found;
+}
+
+/* True if an input is the file, or names it. */
+static bool input_names(const struct cli_file *input, const char *output)
+{
+    struct stat file, about;
+    if (cli_same_file(output, input->value))
+        return true;
+    if (strcmp(output, "-") == 0 || stat(output, &file) != 0 || !S_ISREG(file.st_mode))
+        return false;
+    if (text_names(input->value, ":=,|()+'\"", &file))
+        return true;
+    return input->option->lists && stat(input->value, &about) == 0 && S_ISREG(about.st_mode) &&
+           lines_name(input->value, &file);
 }
 
 enum ar_status cli_files_check(const struct cli_file *files, size_t count, struct ar_error *error)
@@ -585,7 +662,8 @@ enum ar_status cli_files_check(const struct cli_file *files, size_t count, struc
             if (output && !strcmp(files[i].value, "-") && !strcmp(files[k].value, "-"))
                 return ar_invalid(error,
                                   "-: two outputs would mix in standard output; give one a file");
-            if (!cli_same_file(files[i].value, files[k].value))
+            if (output ? !cli_same_file(files[i].value, files[k].value)
+                       : !input_names(&files[k], files[i].value))
                 continue;
             if (output)
                 return ar_invalid(

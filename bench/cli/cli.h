@@ -114,6 +114,7 @@ struct cli_option {
     bool writes;       /* the value names a file or folder to write */
     bool regular;      /* a pipe is refused, and not waited for */
     bool many;         /* may be given several times, as CLI_KIND_WORDS always may */
+    bool lists;        /* the value is a file whose lines name further inputs */
     const char *alias; /* the name of the option that this one is; NULL: it is its own */
     size_t at;         /* the place of the value in the arguments */
     double least, most;
@@ -153,7 +154,8 @@ struct cli_page {
  * unambiguous, may follow arguments, and end at "--". If --help is among them, prints the help and
  * returns CLI_HELPED. INVALID names the argument and the nearest option; also if an option with a
  * value is given twice that takes one, or an output is the same file as another output or an
- * input. Opens no file. Names pipes that will be waited for on standard error. */
+ * input, also of one that a spec or a suite names. Opens no other file. Names pipes that will be
+ * waited for on standard error. */
 enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, void *arguments,
                          struct ar_error *error);
 
@@ -175,7 +177,7 @@ struct cli_file {
     const char *value;
 };
 
-/* True if both name one regular file, or if they are equal. */
+/* True if both name one regular file, which need not exist, or if they are equal. */
 bool cli_same_file(const char *left, const char *right);
 /* The check of cli_parse for files that a command names itself. */
 enum ar_status cli_files_check(const struct cli_file *files, size_t count, struct ar_error *error);

@@ -121,7 +121,7 @@ static const struct cli_page page = {
     .text = "Replays every workload under every policy and prints a table, best policy first.\n"
             "`allocrig list metrics` defines the figures.",
     .options = options,
-    .argument = {.value = "suite file", CLI_TEXT(suite_path)},
+    .argument = {.value = "suite file", .lists = true, CLI_TEXT(suite_path)},
 };
 
 /* Defaults: a card if there is one, and what files of a single run need. */
@@ -143,16 +143,6 @@ static enum ar_status fill_in(struct arguments *self, struct ar_error *error)
     return text_list_add(&self->suite.devices, device, error);
 }
 
-/* True if two paths, which need not exist, name one file. */
-static bool same_path(const char *left, const char *right)
-{
-    while (strncmp(left, "./", 2) == 0)
-        left += 2;
-    while (strncmp(right, "./", 2) == 0)
-        right += 2;
-    return strcmp(left, right) == 0;
-}
-
 static enum ar_status check_files(const struct arguments *self, struct ar_error *error)
 {
     enum { COUNT = SUITE_FILE_COUNT + 2 };
@@ -164,7 +154,7 @@ static enum ar_status check_files(const struct arguments *self, struct ar_error 
         if (!paths[i])
             continue;
         for (size_t j = 0; j < i; j++)
-            if (paths[j] && strcmp(paths[i], "-") != 0 && same_path(paths[i], paths[j]))
+            if (paths[j] && cli_same_file(paths[i], paths[j]))
                 return ar_invalid(
                     error,
                     "run: \"%s\" is named for two outputs; name another file for one of them",

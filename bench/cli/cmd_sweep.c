@@ -26,7 +26,7 @@ static const struct cli_page page = {
             "as gradient_tape:width=1024|2048|4096. An interrupted sweep continues with the same\n"
             "command; its results are the same bytes.",
     .options = options,
-    .argument = {.value = "suite", CLI_TEXT(path)},
+    .argument = {.value = "suite", .lists = true, CLI_TEXT(path)},
 };
 
 enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)

@@ -58,7 +58,7 @@ static const struct cli_page page = {
         "together, with one outcome; in the mode free many interleavings run, and the outcomes\n"
         "are counted.",
     .options = options,
-    .argument = {.value = "suite", CLI_TEXT(path)},
+    .argument = {.value = "suite", .lists = true, CLI_TEXT(path)},
 };
 
 /* The state of one command. */

@@ -45,7 +45,7 @@ static const struct cli_page page = {
         "save memory. The files are explained in workloads/scenarios; `allocrig list parts` has\n"
         "the parts. Exit status 1: the scenario does not fit (without --check).",
     .options = options,
-    .argument = {.value = "scenario", CLI_TEXT(path)},
+    .argument = {.value = "scenario", .lists = true, CLI_TEXT(path)},
 };
 
 static enum ar_status check_figure(const char *path, struct ar_error *error)

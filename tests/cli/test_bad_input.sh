@@ -117,7 +117,14 @@ refuses output_without_a_name 2 'an output has an empty name' run -d sim -p grow
 (cd "$tmp" && "$ALLOCRIG" run -d sim -p growth -w order_flip --snapshot /dev/full >/dev/null 2>"$err")
 check full_snapshot_is_a_sentence grep -q '/dev/full: cannot be written: No space left' "$err"
 refuses one_file_for_two 2 'is named for two outputs' run -d sim -p growth -w order_flip --json "$tmp/two" --csv "$tmp/two"
+mkdir "$tmp/folder"
+ln -s "$tmp/folder" "$tmp/same"
+refuses one_file_by_two_paths 2 'is named for two outputs' run -d sim -p growth -w order_flip --json "$tmp/two" --csv "$tmp/folder/../two"
+refuses one_file_by_two_folders 2 'is named for two outputs' bound order_flip --plan "$tmp/folder/two" --json "$tmp/same/two"
+(cd "$tmp" && "$ALLOCRIG" bound order_flip --plan two --json ./two >/dev/null 2>"$err")
+check one_file_with_and_without_a_folder grep -q '"./two" is named for two outputs' "$err"
 check one_file_for_two_is_not_there [ ! -e "$tmp/two" ]
+check one_file_for_two_is_not_there_either [ ! -e "$tmp/folder/two" ]
 # What is read is not written over: of every command that reads a file, by whatever name it has.
 "$ALLOCRIG" run -d sim -p growth -w order_flip --json "$tmp/in.json" >/dev/null
 "$ALLOCRIG" gen order_flip -o "$tmp/in.txt" >/dev/null
@@ -143,6 +150,22 @@ refuses a_number_given_twice 2 '--seed is given twice; give it once' run -d sim 
 refuses a_list_given_twice 2 '--steps is given twice' convert "$tmp/in.txt" "$tmp/out.txt" --steps 1-2 --steps 3-4
 refuses two_files_in_standard_output 2 'two outputs would mix' tenants "$tmp/in.ini" --csv - --series -
 check inputs_are_as_they_were [ "$(sha256sum "$tmp"/in.*)" = "$sums" ]
+# Also what a spec names, or a line of a suite.
+"$ALLOCRIG" calibrate -d sim -o "$tmp/in.profile" >/dev/null
+for each in 1 2 3 4 5 6; do
+    printf 'a,%d,1048576\nf,%d\nm,step\n' $((each - 1)) $((each - 1))
+done >"$tmp/in.trace"
+printf '[policies]\ngrowth\n[workloads]\n%s\n[devices]\nsim:profile=%s\n' "$tmp/in.trace" "$tmp/in.profile" >"$tmp/in_files.ini"
+printf '[machine]\ncard = sim:capacity=8GiB\n[tenant one]\npolicy = growth\nworkload = %s\n' "$tmp/in.trace" >"$tmp/in_tenants.ini"
+sums=$(sha256sum "$tmp"/in*)
+refuses profile_is_not_written_over 2 "$over" run -d "sim:profile=$tmp/in.profile" -p growth -w order_flip --json "$tmp/in.profile"
+refuses profile_is_not_measured_over 2 "$over" calibrate -d "sim:profile=$tmp/in.profile,capacity=8GiB" -o "$tmp/in.profile"
+refuses one_gpu_is_not_written_over 2 "$over" fits "$tmp/in.trace:device=0" --json "$tmp/in.trace"
+refuses learned_is_not_written_over 2 "$over" gen "learned:trace=$tmp/in.trace,steps=2" -o "$tmp/in.trace"
+refuses workload_of_a_suite_is_not_written_over 2 "$over" run "$tmp/in_files.ini" --csv "$tmp/in.trace"
+refuses profile_of_a_grid_is_not_written_over 2 "$over" sweep "$tmp/in_files.ini" --json "$tmp/in.profile"
+refuses workload_of_a_tenant_is_not_written_over 2 "$over" tenants "$tmp/in_tenants.ini" --series "$tmp/in.trace"
+check inputs_of_specs_are_as_they_were [ "$(sha256sum "$tmp"/in*)" = "$sums" ]
 run compare "$tmp/in.json" "$tmp/in.json" --markdown /dev/null --junit /dev/null
 check nowhere_may_be_named_twice [ "$status" = 0 ]
 # An output has a name, of every command, before any work.
