@@ -377,6 +377,7 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
 #define COLUMNS_MOST 12  /* owners that have a column */
 #define COLUMN_LEAST 200 /* a smaller part of the peak is among the others */
 #define LABEL_WIDE   24
+#define FAILED       " (failed)"
 
 struct owner_column {
     uint32_t owner;
@@ -475,12 +476,18 @@ static void find_others(struct owners *self)
     self->has_others = self->others_most > twin_answer_peak(result).bytes / COLUMN_LEAST;
 }
 
+/* In the phase that failed the bytes are those at that moment. */
+static const char *failed_text(const struct twin_result *result, size_t phase)
+{
+    return result->outcome != TWIN_PASSED && phase == result->failure.phase ? FAILED : "";
+}
+
 static void add_row(const struct owners *self, struct table *table, size_t phase, size_t from,
                     size_t to)
 {
     const struct twin_result *result = self->page->result;
     const struct twin_card_state *state = twin_card_at(result, phase, self->card);
-    table_cell(table, "%s", result->phases[phase].text);
+    table_cell(table, "%s%s", result->phases[phase].text, failed_text(result, phase));
     if (!from)
         mib(table, state->used_bytes);
     for (size_t i = from; i < to; i++)
@@ -568,7 +575,7 @@ static enum ar_status print_owners(FILE *stream, const struct twin_page *page,
     enum ar_status status = AR_OK;
     size_t label = strlen("at the end of"), from = 0;
     for (size_t phase = 0; phase < result->phase_count; phase++) {
-        size_t length = strlen(result->phases[phase].text);
+        size_t length = strlen(result->phases[phase].text) + strlen(failed_text(result, phase));
         if (length > label && length <= LABEL_WIDE && is_shown(&self, &result->phases[phase]))
             label = length;
     }
@@ -587,6 +594,8 @@ static enum ar_status print_owners(FILE *stream, const struct twin_page *page,
         from = to;
     } while (from < self.count && !status);
     print_constant(&self, stream);
+    if (result->outcome != TWIN_PASSED && result->failure.phase < result->phase_count)
+        say(stream, "failed: the bytes are those at the request that failed.");
     free(self.columns);
     return status;
 }
@@ -640,7 +649,8 @@ static void residue_row(struct table *table, const struct twin_page *page, size_
     size_t process = 0, there = last == SIZE_MAX ? phase : last;
     double drift = 0;
     bool sleeps = twin_answer_sleeps(page->scenario, at->text, &process);
-    table_cell(table, "%s", at->text);
+    const char *failed = failed_text(result, phase);
+    table_cell(table, "%s%s", at->text, *failed ? failed : failed_text(result, there));
     if (with_residue)
         pair_cells(table, sleeps, last != SIZE_MAX, twin_answer_residue(result, phase, process),
                    twin_answer_residue(result, there, process));
