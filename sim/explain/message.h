@@ -18,6 +18,9 @@
 #define MESSAGE_CONTEXT_LEAST (UINT64_C(150) << 20)
 #define MESSAGE_CONTEXT_MOST  (UINT64_C(1) << 30)
 
+/* A card with less free memory before the program began is in use by others: none is so small. */
+#define MESSAGE_START_LEAST (UINT64_C(512) << 20)
+
 /* More than any GPU has: most often the size itself is wrong. */
 #define MESSAGE_ANY_CARD (UINT64_C(1) << 40)
 

@@ -29,9 +29,6 @@
  * in its own pool, and page tables. */
 #define FULL_BYTES (UINT64_C(64) << 20)
 
-/* A card with less free memory before the program began is in use by others: none is so small. */
-#define START_LEAST (UINT64_C(512) << 20)
-
 /* TensorFlow and JAX take what is free when they begin as their limit. No program sets one so
  * small. */
 #define LIMIT_LEAST (UINT64_C(64) << 20)
@@ -467,7 +464,7 @@ static enum message_cause judge(struct message *self)
         return MESSAGE_UNKNOWN;
     if (asked->bytes >= MESSAGE_ANY_CARD && !asked->cut)
         return MESSAGE_IMPOSSIBLE;
-    if (start->known && start->bytes < START_LEAST) {
+    if (start->known && start->bytes < MESSAGE_START_LEAST) {
         unsure(self, MESSAGE_REASON_MISSING, true);
         return MESSAGE_TENANT_OR_OUTSIDE;
     }

@@ -141,6 +141,11 @@ static const char how_heap[] =
     "The heap of the language's runtime is at its limit, not the host. Raise it: -Xmx for Java "
     "(-XX:MaxDirectMemorySize for direct buffers, -XX:MaxMetaspaceSize for classes), "
     "spark.executor.memory for Spark, --max-old-space-size for Node.js.";
+const char message_how_web[] = "A program in a browser has a heap of its own (WebAssembly), of at "
+                               "most 4 GiB and often of less; "
+                               "more memory of the host or of the card does not raise it. Smaller "
+                               "weights (q4, q8, fp16), files "
+                               "of external data, or a device such as WebGPU take less of it.";
 static const char how_shared[] =
     "A kernel needs more shared memory than a multiprocessor has; no allocator is in it. Use "
     "smaller blocks or layers, or a build for this architecture.";
@@ -331,6 +336,9 @@ const struct message_form message_bares[] = {
      "jvmheapspaceisexhausted|call_and_retry_lastallocationfailed|sparkoutofmemoryerror|"
      "bytesofmemory,got#",
      MESSAGE_HOST_PROGRAM, "", how_heap, FORM_HOST},
+    {"webassembly.memory():couldnotallocatememory|aborted(oom).build|runtimeerror:abort(oom)|"
+     "cannotenlargememoryarrays",
+     MESSAGE_HOST_PROGRAM, "", message_how_web, FORM_HOST},
     {"couldnotreserveenoughspacefor|circuit_breaking_exception|circuitbreakingexception",
      MESSAGE_HOST_PROGRAM, "", how_heap, FORM_HOST | FORM_LIKELY},
     /* Slurm, PBS, LSF, SGE, HTCondor, Kubernetes, YARN, the kernel, systemd, earlyoom, iOS */

@@ -151,6 +151,9 @@ const struct message_form message_forms[] = {
      FORM_LAST},
     {"devicestoreexhausted,unabletoallocateA&totalrmmallocatedisP", MESSAGE_SPARK, "", how_spark,
      FORM_LAST},
+    {"can'tcreateasession*failedtoallocateabufferofsizeA|"
+     "cannotenlargememoryarraystosizeA",
+     MESSAGE_HOST_PROGRAM, "", message_how_web, FORM_HOST},
     /* The exact bytes; the line before has them in MiB. */
     {"failedtoallocate*bufferofsizeA", MESSAGE_GGML, "", how_ggml, 0},
     {"ggml_vulkan:devicememoryallocationofsizeA", MESSAGE_GGML, "Vulkan", message_how_vulkan, 0},

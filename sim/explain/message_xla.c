@@ -318,6 +318,16 @@ static void read_created(const struct message_text *text, struct message *self)
         at++; /* the last one counts */
 }
 
+/* The driver refuses to the growing pool what was free when it began: someone else has it now, and
+ * none of these lines says who. */
+static void forget_start(const struct message_text *text, struct message *self)
+{
+    struct message_figure *start = &self->figures[MESSAGE_FIGURE_START];
+    bool tensor = message_text_any(text, "oomwhenallocating|ranoutofmemorytrying", 0, text->count);
+    if (!tensor && message_text_has(text, "fromdevice:") && start->bytes >= MESSAGE_START_LEAST)
+        start->known = start->bytes < self->figures[MESSAGE_FIGURE_ASKED].bytes;
+}
+
 /* Both frameworks print the same words. Names of errors and of source files distinguish them. */
 bool message_text_speaks_jax(const struct message_text *text)
 {
@@ -419,6 +429,7 @@ bool message_read_xla(const struct message_text *text, struct message *self)
         read_base_limit(text, &self->figures[MESSAGE_FIGURE_TOTAL]);
     fill_dump(self);
     read_created(text, self);
+    forget_start(text, self);
     read_program(text, self);
     return true;
 }
