@@ -41,6 +41,23 @@ for way in interrupt end fail; do
 done
 check the_error_is_shown grep -q "ValueError: the program's own error" "$err"
 
+# Settings of the allocator, and snapshots.
+cat >"$TEST_TMP/settings.py" <<'END'
+import torch
+
+torch.cuda.memory._record_memory_history()
+x = torch.zeros(1000, device="cuda")
+torch.cuda.memory._dump_snapshot("snapshot.pickle")
+END
+for conf in bogus:1 max_split_size_mb:5; do
+    PYTORCH_CUDA_ALLOC_CONF=$conf run trace -o "$TEST_TMP/settings.trace" -- "$python" "$TEST_TMP/settings.py"
+    check "settings_that_pytorch_refuses_end_it_$conf" grep -q "^RuntimeError: PyTorch refuses the settings $conf of its allocator: " "$err"
+    check "and_it_is_no_success_$conf" [ "$status" = 1 ]
+done
+PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True run trace -o "$TEST_TMP/settings.trace" -- "$python" "$TEST_TMP/settings.py"
+check settings_that_it_takes_do_not [ "$status" = 0 ]
+check a_snapshot_that_is_empty_is_said [ "$(grep -c 'there is nothing to snapshot without a card' "$err")" = 1 ]
+
 # Child processes: a launcher's trace is its child's; a program with requests of its own says what is missing.
 cat >"$TEST_TMP/children.py" <<'END'
 import multiprocessing

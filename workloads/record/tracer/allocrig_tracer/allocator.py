@@ -12,6 +12,8 @@ import sys
 
 import torch
 
+from . import release
+
 CONTEXT = 512 << 20  # bytes of a card that the context and libraries take
 UNLIMITED = 1 << 44
 
@@ -63,6 +65,20 @@ def library():
     return None if failed else (lib, handle)
 
 
+@functools.cache
+def refuse_conf(conf):
+    """Raises an error for settings that this release of PyTorch refuses, as it does at the first request."""
+    if not conf or "cudaMallocAsync" in conf:  # the driver's pool, which the policy `torch` is not
+        return
+    lib, handle = library()
+    opened, error = ctypes.c_void_p(), ErrorText()
+    spec = f"torch:version={release.text(release.release())},conf='{conf}'"
+    if lib.ar_session_open(handle, spec.encode(), b"sim", ctypes.c_uint64(1), ctypes.byref(opened), ctypes.byref(error)):
+        why = error.text.decode(errors="replace").removeprefix("policy torch: ")
+        raise RuntimeError(f"PyTorch refuses the settings {conf} of its allocator: {why}")
+    lib.ar_session_close(opened)
+
+
 class Allocator:
     """The allocator of one card. Its requests are kept, to play them again when the limit changes."""
 
@@ -79,6 +95,7 @@ class Allocator:
         if found is None:
             return
         self.lib, handle = found
+        refuse_conf(self.conf)
         spec = "torch" + (f":conf='{self.conf}'" if self.conf else "")
         opened = ctypes.c_void_p()
         if self.lib.ar_session_open(handle, spec.encode(), f"sim:capacity={self.limit}".encode(), ctypes.c_uint64(1),

@@ -1,7 +1,9 @@
 """Stand-ins for torch.cuda: a card that has memory, streams and statistics, and no driver."""
 
+import functools
 import importlib
 import re
+import sys
 from collections import OrderedDict, defaultdict
 from types import SimpleNamespace
 
@@ -175,14 +177,24 @@ def _memory(cuda, current):
         module.memory_stats = stats
         module.memory_stats_as_nested_dict = lambda device=None: {}
         module.memory_summary = lambda device=None, abbreviated=False: "no memory summary without a GPU\n"
-        module.memory_snapshot = lambda mempool_id=None: []
+        module.memory_snapshot = lambda *args, **kwargs: no_snapshot() or []
         module.set_per_process_memory_fraction = fraction
         module.get_per_process_memory_fraction = lambda device=None: 1.0
         module.host_memory_stats = lambda: OrderedDict()
         module.list_gpu_processes = lambda device=None: ""
+
+    @functools.cache
+    def no_snapshot():
+        print("allocrig trace: the program takes a memory snapshot, and there is nothing to snapshot without a card:\n"
+              "  the trace has the requests, and `allocrig run -p torch -w TRACE --snapshot FILE` writes one", file=sys.stderr)  # fmt: skip
+
+    def snapshot(*args, **kwargs):
+        no_snapshot()
+        return {"segments": [], "device_traces": [[]]}
+
     memory._record_memory_history = lambda *args, **kwargs: None
-    memory._snapshot = lambda device=None: {"segments": [], "device_traces": [[]]}
-    memory._dump_snapshot = lambda filename="dump_snapshot.pickle": None
+    memory._snapshot = snapshot
+    memory._dump_snapshot = lambda *args, **kwargs: no_snapshot()
     cuda._record_memory_history = memory._record_memory_history
     accelerator = torch.accelerator
     for name, function in (
