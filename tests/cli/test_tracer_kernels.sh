@@ -79,6 +79,14 @@ assert pool('max_pool3d_with_indices.default', (flat,), [half] * 2) == pool('avg
 assert pool('max_pool3d_with_indices.default', (turned,), [half] * 2) == [] != pool('avg_pool3d.default', (turned,), [half])
 gradient = lambda g, x: pool('max_pool3d_with_indices_backward.default', (g, x, 2, 2, 0, 1, False, half), [x])
 assert gradient(half, flat) == [] and gradient(mixed, flat) == [('take', 864)] and len(gradient(half, turned)) == 2"
+check pooling_of_pictures_between_other_elements plans "
+whole, part = (Tensor('float32', (4, 64, 8, 8), (n * 64, 1, 512, 64), 'cuda', 0) for n in (64, 65))
+half, plain = tensor(4, 64, 4, 4), tensor(4, 64, 8, 8)
+takes = lambda *args: [s[1] for s in plan(*args) or [] if s[0] == 'take']
+pool = lambda x: takes('max_pool2d_with_indices.default', (x, 2), [half] * 2)
+assert pool(plain) == pool(whole) == [] and pool(part) == [65536], pool(part)
+back = lambda x: takes('max_pool2d_with_indices_backward.default', (half, x, 2, 2, 0, 1, False, half), [x])
+assert back(plain) == [] and back(whole) == [16384] and back(part) == [65536, 16384], back(part)"
 check copies_of_what_lies_otherwise plans "
 part = Tensor('float32', (4, 8, 30), (8 * 40, 40, 1), 'cuda', 0)
 assert plan('reflection_pad1d.default', (part, (2, 2)), [tensor(4, 8, 34)]) == [('out', 0), ('take', 3840), ('give', 0)]

@@ -18,6 +18,7 @@ import torch
 
 from . import cudnn_plans as plans
 from . import cudnn_sizes as sizes
+from .kernels_shape import suggests_channels_last
 
 SURE = 1 << 20  # a range below so many bytes is not reported
 NAMES = {torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16"}
@@ -46,16 +47,7 @@ class View:
         return self.bytes == 0 or all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, packed))
 
     def suggests_last(self):
-        """c10::MemoryFormat: is_channels_last_strides_2d and _3d."""
-        dims = len(self.shape)
-        if dims not in (4, 5) or self.strides[1] == 0:
-            return False
-        least = 0
-        for d in [1] + list(range(dims - 1, 1, -1)) + [0]:
-            if self.shape[d] == 0 or self.strides[d] < least or (d == 0 and least == self.strides[1]):
-                return False
-            least = self.strides[d] * max(self.shape[d], 1)
-        return True
+        return suggests_channels_last(self.shape, self.strides)
 
     def packed(self, last):
         return View(self.shape, plans.library.packed_strides(self.shape, last), self.size)

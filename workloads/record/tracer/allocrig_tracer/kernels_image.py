@@ -5,7 +5,8 @@ UpSampleBicubic2d.cu, AdaptiveMaxPooling2d.cu, DilatedMaxPool2d.cu, DilatedMaxPo
 ReflectionPad.cu, Im2Col.cu; aten/src/ATen/native/AffineGridGenerator.cpp.
 """
 from .kernels_blas import keep_cublas
-from .kernels_shape import (Steps, bytes_of, channels_last, contiguous, item_bytes, product)
+from .kernels_shape import (Steps, bytes_of, channels_last, contiguous, item_bytes, product, strides_of,
+                            suggests_channels_last)
 
 
 def resize(places, few=0):
@@ -45,15 +46,34 @@ def adaptive_max(args, kwargs, outs, ctx):
     return steps.give(*reversed(made))
 
 
-def max_pool_backward(args, kwargs, outs, ctx):
+def in_order_of(tensor, values):
+    """The bytes of copies of those values that do not lie in the memory format that a tensor suggests."""
+    last = suggests_channels_last([int(s) for s in tensor.shape], strides_of(tensor))
+    return [bytes_of(v) for v in values if not (lies_last(v) if last else contiguous(v))]
+
+
+def max_pool_picture(args, kwargs, outs, ctx):
+    """DilatedMaxPool2d.cu: an input between other elements is copied into its own order."""
+    steps = Steps().out(0).out(1)
+    made = [steps.take(size) for size in in_order_of(args[0], args[:1])]
+    return steps.give(*reversed(made))
+
+
+def max_pool_picture_backward(args, kwargs, outs, ctx):
+    """The input and then its gradient; the places of the largest values are read as they lie."""
+    steps = Steps().out(0)
+    made = [steps.take(size) for size in in_order_of(args[1], (args[1], args[0]))]
+    return steps.give(*reversed(made))
+
+
+def max_pool_volume_backward(args, kwargs, outs, ctx):
     """The gradient is copied into the order of the input (channels_last or plain)."""
     grad, tensor, places = args[0], args[1], args[-1]
     steps = Steps().out(0)
     made = []
     for value in (grad, places):
         if hasattr(value, "stride"):
-            fits = channels_last(value) or contiguous(value) and channels_last_trivial(value)
-            if not (fits if channels_last(tensor) else contiguous(value)):
+            if not (lies_last(value) if channels_last(tensor) else contiguous(value)):
                 made.append(steps.take(bytes_of(value)))
     return steps.give(*reversed(made))
 
@@ -63,6 +83,10 @@ def max_pool_volume(args, kwargs, outs, ctx):
     fits = channels_last(args[0]) or contiguous(args[0])
     steps = Steps().out(0).out(1)
     return steps if fits else steps.give(steps.take(bytes_of(args[0])))
+
+
+def lies_last(tensor):
+    return channels_last(tensor) or contiguous(tensor) and channels_last_trivial(tensor)
 
 
 def channels_last_trivial(tensor):
@@ -167,9 +191,10 @@ RULES = {
     "aten._upsample_bicubic2d_aa_backward.default": copied((0,)),
     "aten.adaptive_max_pool2d.default": adaptive_max,
     "aten.adaptive_max_pool2d_backward.default": copied((0, 2), also_out=True),
-    "aten.max_pool2d_with_indices_backward.default": max_pool_backward,
+    "aten.max_pool2d_with_indices.default": max_pool_picture,
+    "aten.max_pool2d_with_indices_backward.default": max_pool_picture_backward,
     "aten.max_pool3d_with_indices.default": max_pool_volume,
-    "aten.max_pool3d_with_indices_backward.default": max_pool_backward,
+    "aten.max_pool3d_with_indices_backward.default": max_pool_volume_backward,
     "aten.avg_pool3d.default": copied((0,)), "aten.avg_pool3d_backward.default": copied((0,)),
     "aten.max_unpool2d.default": copied((0, 1), first=True),
     "aten.reflection_pad1d.default": copied((0,)), "aten.reflection_pad2d.default": copied((0,)),

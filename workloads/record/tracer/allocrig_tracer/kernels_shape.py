@@ -77,6 +77,19 @@ def dense(tensor):
     return True
 
 
+def suggests_channels_last(shape, strides):
+    """c10::MemoryFormat: is_channels_last_strides_2d and _3d, which leave room for gaps between the elements."""
+    dims = len(shape)
+    if dims not in (4, 5) or strides[1] == 0:
+        return False
+    least = 0
+    for d in [1] + list(range(dims - 1, 1, -1)) + [0]:
+        if shape[d] == 0 or strides[d] < least or (d == 0 and least == strides[1]):
+            return False
+        least = strides[d] * max(shape[d], 1)
+    return True
+
+
 def channels_last(tensor):
     """Whether a tensor of 4 or 5 dimensions is in channels_last order (and not plain)."""
     shape, strides = [int(s) for s in tensor.shape], strides_of(tensor)
