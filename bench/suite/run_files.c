@@ -240,10 +240,65 @@ void run_files_headers(FILE *const *streams)
 
 /* ---- the folder of results ----------------------------------------------------------------- */
 
-/* The names of the folder's own files, in addition to the series. */
-static const char *const in_folder[] = {"results.json", "results.csv", "summary.md"};
-static const char *const in_data[] = {"fragmentation.csv", "slowdown.csv", "latency.csv",
-                                      "pareto.csv", "pairs.csv"};
+/* The folder's own files, in addition to the series, and what stands at the start of each. */
+struct own_file {
+    const char *name, *start;
+};
+static const struct own_file in_folder[] = {
+    {"results.json", "\"allocrig.result/"},
+    {"results.csv", "policy,policy_spec,"},
+    {"summary.md", "# Results of the suite "},
+};
+static const struct own_file in_data[] = {
+    {"fragmentation.csv", "workload,policy,"},
+    {"slowdown.csv", "workload,policy,"},
+    {"latency.csv", "workload,policy,"},
+    {"pareto.csv", "workload,policy,"},
+    {"pairs.csv", "workload,"},
+};
+static const char series_start[] = "policy,";
+
+static bool is_series(const char *name)
+{
+    return field_begins_with(name, "series-") && field_ends_with(name, ".csv");
+}
+
+/* Whether a file has content, and it is not that of an earlier run. */
+static bool is_foreign(const char *folder, const char *name, const char *start)
+{
+    AR_FREED char *path = NULL;
+    char head[128];
+    if (asprintf(&path, "%s/%s", folder, name) < 0)
+        return true;
+    FILE *stream = fopen(path, "re");
+    size_t length = stream ? fread(head, 1, sizeof head - 1, stream) : 0;
+    head[length] = '\0';
+    if (stream)
+        fclose(stream);
+    return length && !strstr(head, start);
+}
+
+/* Nothing of others is replaced or removed: they may have a file of such a name too. */
+static enum ar_status check_foreign(const char *folder, const struct own_file *files, size_t count,
+                                    struct ar_error *error)
+{
+    char found[256] = "";
+    for (size_t i = 0; i < count && !found[0]; i++)
+        if (is_foreign(folder, files[i].name, files[i].start))
+            snprintf(found, sizeof found, "%s", files[i].name);
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && !found[0] && (entry = readdir(entries));)
+        if (files == in_data && is_series(entry->d_name) &&
+            is_foreign(folder, entry->d_name, series_start))
+            snprintf(found, sizeof found, "%s", entry->d_name);
+    if (entries)
+        closedir(entries);
+    return found[0] ? ar_invalid(error,
+                                 "%s/%s is no result of an earlier run and would be replaced; "
+                                 "move it, or name another folder",
+                                 folder, found)
+                    : AR_OK;
+}
 
 /* Whether the file of that name is in `folder`, by any path. */
 static bool lies_in(const char *file, const char *name, const char *folder)
@@ -263,16 +318,16 @@ static bool replaces(const char *folder, const char *data, const char *file)
     bool own = false;
     bool own_data = strncmp(name, "series-", 7) == 0;
     for (size_t i = 0; i < AR_COUNT(in_folder); i++)
-        own = own || strcmp(name, in_folder[i]) == 0;
+        own = own || strcmp(name, in_folder[i].name) == 0;
     for (size_t i = 0; i < AR_COUNT(in_data); i++)
-        own_data = own_data || strcmp(name, in_data[i]) == 0;
+        own_data = own_data || strcmp(name, in_data[i].name) == 0;
     return (own && lies_in(file, name, folder)) || (own_data && lies_in(file, name, data));
 }
 
 enum ar_status result_folder_check(const char *path, const struct output_set *outputs,
                                    const char *journal, struct ar_error *error)
 {
-    char *data = NULL;
+    AR_FREED char *data = NULL;
     AR_TRY(output_folder_check(path, error));
     if (asprintf(&data, "%s/data", path) < 0)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
@@ -280,12 +335,12 @@ enum ar_status result_folder_check(const char *path, const struct output_set *ou
     for (size_t i = 0; i < outputs->count && !taken; i++)
         if (replaces(path, data, outputs->files[i].path))
             taken = outputs->files[i].path;
-    free(data);
     if (taken)
         return ar_invalid(error,
                           "\"%s\" is one of the files of the results in %s; give it another place",
                           taken, path);
-    return AR_OK;
+    AR_TRY(check_foreign(path, in_folder, AR_COUNT(in_folder), error));
+    return check_foreign(data, in_data, AR_COUNT(in_data), error);
 }
 
 static enum ar_status open_in(struct result_folder *self, const char *name, FILE **stream,
@@ -342,9 +397,7 @@ static void tidy(const struct result_folder *self, char *const *paths, size_t co
         return;
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        bool series =
-            field_begins_with(entry->d_name, "series-") && field_ends_with(entry->d_name, ".csv");
-        if ((series || strcmp(entry->d_name, "pairs.csv") == 0) &&
+        if ((is_series(entry->d_name) || strcmp(entry->d_name, "pairs.csv") == 0) &&
             !is_among(entry->d_name, paths, count))
             unlinkat(dirfd(entries), entry->d_name, 0);
     }

@@ -149,6 +149,19 @@ run_full run -d sim -p growth -w order_flip --output "$tmp/kept"
 check a_full_disk_replaces_nothing diff -r "$tmp/kept" "$tmp/kept.before"
 run run -d sim "$tmp/good.ini" --output "$tmp/kept"
 check replaced_is_said [ "$(grep -cE "^replaced the results in .*/kept: suite small, commit .*; --output FOLDER keeps both$" "$err")" = 1 ]
+# Files of others that have such a name are neither replaced nor removed.
+for file in results.json results.csv summary.md data/pareto.csv data/pairs.csv data/series-mine.csv; do
+    rm -rf "$tmp/others"
+    mkdir -p "$tmp/others/data"
+    printf 'a,0,1048576\nf,0\n' >"$tmp/others/$file"
+    sum=$(sha256sum "$tmp/others/$file")
+    refuses "others_${file//[\/.]/_}" 2 "others/$file is no result of an earlier run and would be replaced; move it, or name another folder" \
+        run -d sim -p growth -w order_flip --output "$tmp/others"
+    check "others_${file//[\/.]/_}_is_there" [ "$(sha256sum "$tmp/others/$file")" = "$sum" ]
+    check "others_${file//[\/.]/_}_is_alone" [ "$(find "$tmp/others" -type f | wc -l)" = 1 ]
+done
+printf '[policies]\ngrowth\n[workloads]\norder_flip\n[devices]\nsim\n' >"$tmp/grid.ini"
+refuses others_in_a_grid 2 'is no result of an earlier run' sweep "$tmp/grid.ini" --output "$tmp/others"
 # A file that is named beside the folder is none of the folder's own, by whatever path: the second would replace
 # the first, or a journal that is done be removed in its place.
 cp -r "$tmp/kept" "$tmp/own"
