@@ -262,6 +262,8 @@ def later_case(draw, kind, pairs, wide):
         w = w if draw.random() < .6 else draw.choice((32, 50, 64, 75, 100, 128, 150, 200, 250, 256, 400, 500, 512, 750, 1000, 1024, 1500, 2000, 2048, 3000, 4096, 8000, 16000))
         n, layout = draw.choice((1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128)), "ccc"
         operation = draw.choice((operation, library.BACKWARD_WEIGHT))
+    elif kind in SMALL:
+        return small_case(draw, kind, operation, dtype)
     elif kind in NEWER:
         return newer_case(draw, kind, operation, dtype)
     elif kind == "volume":
@@ -319,6 +321,35 @@ def newer_case(draw, kind, operation, dtype):
     return operation, case_of((n, c, *size), (o, c // groups, *k), stride, padding, dilation, groups, dtype, layout)
 
 
+ODD = (4, 6, 12, 18, 20, 28, 36, 44, 52, 56, 60, 72, 84, 88, 92, 100, 104, 108, 116, 120, 132, 136, 152, 156, 168, 184, 196, 200,
+       208, 216, 232, 248, 264, 272, 304, 312, 324, 360, 368, 392, 400, 408, 432, 440, 464, 504, 546, 560, 600, 624, 648, 696, 744, 784, 888, 1104)
+
+
+def small_case(draw, kind, operation, dtype):
+    """Small maps: filters of one element over 1x1 to 20x20 (spots) and over one position (squeeze), the heads of detectors
+    (detect), depthwise, grouped and 3x3 filters (small); weight gradients of depthwise filters in 16 bits (channelwise)."""
+    n, layout, groups = draw.choice((draw.randint(1, 64), draw.choice((1, 2, 4, 6, 8, 8, 10, 12, 16, 16, 20, 24, 32, 32, 48, 64)))), draw.choice(("ccc", "lll")), 1
+    c, step = draw.choice((*WIDTHS, *ODD)), draw.choice((8, 8, 16, 24, 32))
+    c = draw.choice((c, c, step * draw.randint(1, 1024 // step)))
+    o = draw.choice((draw.choice((*WIDTHS, *ODD)), step * draw.randint(1, 1024 // step), c, 2 * c, 3 * c, 4 * c, 6 * c, *(max(1, c // v) for v in (2, 3, 4, 6, 8, 16))))
+    side = lambda: draw.choice((1, 2, 3, 4, 5, 6, 7, 7, 8, 9, 10, 10, 11, 12, 13, 14, 14, 15, 16, 17, 18, 19, 20, 20))
+    h = 1 if kind == "squeeze" else side() if kind != "channelwise" or draw.random() < .5 else draw.randint(5, 64)
+    w = h if h == 1 or draw.random() < .7 else side() if draw.random() < .5 else min(64, max(1, round(h * draw.uniform(.7, 1.5))))
+    k, stride = draw.choice(((3, 1), (3, 1), (3, 1), (3, 2), (5, 1), (5, 2), (7, 1))), 1
+    k, stride = k if kind in ("small", "channelwise") else (1, 1)
+    if kind == "detect":
+        o, k = draw.choice((1, 2, 3, 3, 4, 5, 6, 6, 9)) * draw.choice((1, 2, 4, 4, 5, 6, 10, 11, 20, 21, 25, 80, 81, 85, 90, 91, 91, 365)), draw.choice((1, 1, 3))
+    elif kind == "channelwise" or kind == "small" and draw.random() < .4:
+        o = groups = c
+    elif kind == "small" and draw.random() < .5:
+        groups = draw.choice([g for g in (2, 3, 4, 8, 16, 32, 64) if c % g == 0] or [1])
+        o = draw.choice((c, c, 2 * c, groups * max(1, c // groups // 2)))
+    if kind == "channelwise":
+        dtype, layout = draw.choice(("bf16", "f16")), draw.choice(("ccc", "lll", "lll", "lll"))
+        operation = draw.choice((operation,) + (library.BACKWARD_WEIGHT,) * 3)
+    return operation, case_of((n, c, h, w), (o, c // groups, k, k), [stride] * 2, [k // 2] * 2, [1, 1], groups, dtype, layout)
+
+
 def public_rows():
     """Layers of all models of torchvision and timm (cudnn_layers.py): by kind, of products by filters and channels."""
     kinds = {"products": {}, "depthwise": {}, "sets": {}, "public": {}}
@@ -350,7 +381,8 @@ def public_case(draw, kind, rows):
 
 PUBLIC = ("products", "depthwise", "sets", "public")
 NEWER = ("crops", "speech", "strips", "waves", "voxels")
-LATER = NEWER + ("heads", "bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "sequences", "volume")
+SMALL = ("spots", "squeeze", "detect", "small", "channelwise")
+LATER = NEWER + SMALL + ("heads", "bigpoint", "product", "widths", "depthwise16", "big", "deep", "line", "sequences", "volume")
 
 
 def grid_cases(draw, limit, kinds):
