@@ -149,6 +149,26 @@ def check_fast_path_of_attention():
     equal(out.sizes("_scaled_dot_product_efficient_attention"), [5120, 5120])
 
 
+def check_attention_without_a_kernel_of_its_own():
+    """Five dimensions: products, a softmax that looks for rows without a number, weights in the type of the values."""
+
+    def program():
+        q, k, v = (torch.randn(2, 4, 8, 49, 32, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+        F.scaled_dot_product_attention(q, k, v)
+
+    out = traced(program)
+    weights, values = 64 * 49 * 49, 64 * 49 * 32
+    asked = [(keys["tag"], size) for size, keys, _ in out.requests.values()]
+    start = next(i for i, (tag, _) in enumerate(asked) if tag == "_softmax" or "_safe_softmax" in tag)
+    softmax = [4 * weights, weights, 64 * 49, 4]  # the result, where it is minus infinity, rows, a zero
+    equal([size for _, size in asked[start:]], [*softmax, 2 * weights, 4 * values, 2 * values])
+    scaled = [n for n, (_, keys, _) in out.requests.items() if keys["tag"] == "mul"]
+    softmax_id = list(out.requests)[start]
+    events = [line.split(",")[:2] for line in out.lines if line[:2] in ("a,", "r,")]
+    place = {(letter, int(n)): i for i, (letter, n) in enumerate(events)}
+    assert place["r", scaled[1]] < place["a", softmax_id] < place["r", scaled[0]], "the scaled queries live to the end"
+
+
 def check_checks_of_values():
     """Distributions, istft and averaged weights go on with values that are not known; random numbers of the host are real."""
 

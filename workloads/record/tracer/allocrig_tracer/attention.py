@@ -184,13 +184,17 @@ def math_attention(query, key, value, mask, dropout, causal, scale, gqa):
     if gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
-    scores = torch.matmul(query * factor, key.transpose(-2, -1) * factor)
+    scaled = query * factor  # it lives until the call ends, the scaled keys do not
+    scores = torch.matmul(scaled, key.transpose(-2, -1) * factor)
     if mask is not None:
         scores.add_(mask)
-    scores = torch._safe_softmax(scores, -1) if mask is not None else torch.softmax(scores, -1)
+    scores = torch._safe_softmax(scores, -1)
     if dropout:
         scores = torch.nn.functional.dropout(scores, dropout)
-    return torch.matmul(scores, value).to(kind)
+    weights = scores.to(kind)  # the second result: it is made first, and nobody keeps it
+    out = torch.matmul(scores, value).to(kind)
+    del scores, weights
+    return out
 
 
 def first(outputs):
