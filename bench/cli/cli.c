@@ -505,6 +505,14 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
+/* A program may read what its words name, first of all its script. */
+static void add_program(struct cursor *cursor)
+{
+    for (int i = cursor->argc; cursor->argv[i]; i++)
+        cursor->named[cursor->count++] =
+            (struct cli_file){&cursor->page->argument, cursor->argv[i]};
+}
+
 /* A named pipe opens when a program opens its other end: without a word this looks like a fault.
  * (A shell's <(COMMAND) is a link to a pipe.) */
 static void tell_pipe(const char *command, const struct cli_file *file)
@@ -526,7 +534,10 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
         print_page(page, argv[0]);
         return CLI_HELPED;
     }
-    cursor.named = calloc((size_t)argc, sizeof *cursor.named); /* a word has at most one value */
+    size_t words = (size_t)argc;
+    while (page->program && argv[words])
+        words++;
+    cursor.named = calloc(words, sizeof *cursor.named); /* a word has at most one value */
     AR_TRY_MEMORY(cursor.named, error, "the command line");
     for (; cursor.at < argc && !status; cursor.at++) {
         const char *word = argv[cursor.at];
@@ -541,8 +552,11 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
         else
             status = take_value(&cursor, &page->argument, word, error);
     }
+    const size_t own = cursor.count;
+    if (page->program && !status)
+        add_program(&cursor);
     AR_THEN(status, cli_files_check(cursor.named, cursor.count, error));
-    for (size_t i = 0; i < cursor.count && !status && !page->quiet; i++)
+    for (size_t i = 0; i < own && !status && !page->quiet; i++)
         tell_pipe(argv[0], &cursor.named[i]);
     free(cursor.named);
     return ar_error_prefix(error, status, "%s", argv[0]);
@@ -557,7 +571,8 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
  * 4. An output is not an input: a slip such as `history FILE --json FILE` would replace it. The
  *    files are compared, not the paths.
  * 5. A spec has its file between other words: TRACE:device=0, sim:profile=FILE. So has a line of a
- *    suite. Which word is a file depends on the spec, so each part that is one counts. */
+ *    suite, and the command line of a program. Which word is a file depends on the spec, so each
+ *    part that is one counts. */
 
 static bool is_one(const struct stat *left, const struct stat *right)
 {

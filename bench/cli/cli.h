@@ -148,14 +148,15 @@ struct cli_page {
     struct cli_option argument; /* those that are no options; `value`: the word for one */
     const char *capacity;       /* in place of --capacity, if the command has no such option */
     bool quiet;                 /* pipes are named by another call */
+    bool program;               /* after the last argument, argv has "--", a program and NULL */
 };
 
 /* Reads the words after argv[0] into `arguments`. Options may be abbreviated if they stay
  * unambiguous, may follow arguments, and end at "--". If --help is among them, prints the help and
  * returns CLI_HELPED. INVALID names the argument and the nearest option; also if an option with a
  * value is given twice that takes one, or an output is the same file as another output or an
- * input, also of one that a spec or a suite names. Opens no other file. Names pipes that will be
- * waited for on standard error. */
+ * input, also one that a spec, a suite or the words of a program name. Opens no other file. Names
+ * pipes that will be waited for on standard error. */
 enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, void *arguments,
                          struct ar_error *error);
 

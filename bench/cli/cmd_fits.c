@@ -108,6 +108,7 @@ static const struct cli_page page = {
         "signal ended it.",
     .options = options,
     .argument = {.value = "trace", CLI_CALL(take_trace), .many = true},
+    .program = true,
 };
 
 static enum ar_status read_arguments(int argc, char **argv, struct arguments *self,

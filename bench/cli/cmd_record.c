@@ -38,6 +38,7 @@ static const struct cli_page page = {
         "written if the program fails or is killed.",
     .options = options,
     .argument = {CLI_CALL(cli_no_command)},
+    .program = true,
 };
 
 static enum ar_status read_arguments(int argc, char **argv, struct arguments *self,

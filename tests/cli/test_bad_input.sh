@@ -165,6 +165,10 @@ refuses learned_is_not_written_over 2 "$over" gen "learned:trace=$tmp/in.trace,s
 refuses workload_of_a_suite_is_not_written_over 2 "$over" run "$tmp/in_files.ini" --csv "$tmp/in.trace"
 refuses profile_of_a_grid_is_not_written_over 2 "$over" sweep "$tmp/in_files.ini" --json "$tmp/in.profile"
 refuses workload_of_a_tenant_is_not_written_over 2 "$over" tenants "$tmp/in_tenants.ini" --series "$tmp/in.trace"
+refuses script_is_not_written_over 2 "fits: --json $over" fits --json "$tmp/in.trace" -- sh "$tmp/../$(basename "$tmp")/in.trace"
+refuses script_is_not_traced_over 2 "trace: --output $over" trace -o "$tmp/in.trace" --steps 1 -- sh -c ". '$tmp/in.trace'"
+refuses script_is_not_recorded_over 2 "record: --output $over" record -o "$tmp/in.trace" -- sh "$tmp/in.trace"
+refuses data_of_a_program_are_not_written_over 2 "fits: --json $over" fits --json "$tmp/in.trace" -- sh x.sh "--data=$tmp/in.trace"
 check inputs_of_specs_are_as_they_were [ "$(sha256sum "$tmp"/in*)" = "$sums" ]
 run compare "$tmp/in.json" "$tmp/in.json" --markdown /dev/null --junit /dev/null
 check nowhere_may_be_named_twice [ "$status" = 0 ]
