@@ -163,6 +163,28 @@ static void print_setting(FILE *stream, const struct fits_page *page)
             uncertain);
 }
 
+/* Why rows need more than they reserve with all of the card, if some do. */
+static void print_above(FILE *stream, const struct fits_page *page, const struct advise_row **rows,
+                        size_t count)
+{
+    bool above = false, pages = true;
+    for (size_t i = 0; i < count; i++) {
+        const struct trial *alone = &rows[i]->alone;
+        if (!alone->passed || rows[i]->safe_bytes <= alone->peak_reserved_bytes)
+            continue;
+        above = true;
+        pages &= rows[i]->safe_bytes <= ar_size_round_up(alone->peak_physical_bytes, 2 * AR_MIB);
+    }
+    if (page->advice->has_outside)
+        say(stream,
+            "safe also counts memory outside of the allocator, such as NCCL's; reserved does not.");
+    else if (above)
+        say(stream, "safe is above reserved where %s.",
+            pages ? "segments do not fill the pages of 2 MiB that a card gives"
+                  : "with less memory the allocator releases what it cached, and blocks then lie "
+                    "elsewhere and need more");
+}
+
 static enum ar_status print_rows(FILE *stream, const struct fits_page *page, struct ar_error *error)
 {
     struct table *table = table_of("reserved|MiB; safe|MiB; fits<; smallest|card<; setting<");
@@ -189,9 +211,7 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
         "the context of a process (531 MiB) and what the driver takes for kernels is at least "
         "`safe`.");
     advise_page_unsure(stream, page->advice);
-    if (page->advice->has_outside)
-        say(stream,
-            "safe also counts memory outside of the allocator, such as NCCL's; reserved does not.");
+    print_above(stream, page, rows, count);
     print_setting(stream, page);
     return status;
 }

@@ -111,6 +111,12 @@ if long no_card_serves_it; then
     check no_card_serves_it grep -qE ' no +none +the default' "$out"
 fi
 
+printf '# allocrig-trace 1\na,0,1000000\nf,0\n' >"$TEST_TMP/page.trace"
+run fits "$TEST_TMP/page.trace"
+check safe_above_reserved_is_explained says '^safe is above reserved where segments do not fill the pages of 2 MiB that a card gives\.$'
+run fits "$TEST_TMP/out.trace"
+check and_nothing_where_it_is_not not says 'safe is above reserved'
+
 # ---- the largest value
 
 if long fits_searches; then
