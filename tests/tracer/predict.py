@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predicts programs that no card has run yet: predict.py OUT [--keep FOLDER] [--jobs N] NAME..
 
-Appends to OUT.tsv the peaks and safe capacities of each program (traced_blind.tsv), and to OUT_limits.tsv what happens
+Appends to OUT.tsv the peaks and the smallest limits that suffice (safe) of each program (traced_blind.tsv), and to OUT_limits.tsv what happens
 under up to four limits: 12, 35 and 70 % of the way from the live to the reserved peak under the default settings, if
 that peak is more than 8 % above the live one (nearer, they would lie within a few segments), and 50 % under expandable
 segments, if theirs is more than 2 % above it. The limits are what record_all.py takes as RECORD_LIMITS.
@@ -41,9 +41,9 @@ def predict(name):
         return name, note, [name, "", "", "", "", "", str(e)[:200]], []
     live = free[0]["metrics"]["peak_granted_bytes"]
     reserved = {s: r["metrics"]["peak_reserved_bytes"] for s, r in zip(compare.SPECS, free)}
-    safe = compare.capacities(path, "h200")
+    safe = {s: compare.safe_limit(path, "h200", s, live, reserved[s]) for s in compare.SPECS}
     rows = list(limits(live, reserved)) if "exit status" not in note else []
-    specs = [f"torch:limit={b}" + (",expandable_segments=true" if s == "expandable" else "") for s, b in rows]
+    specs = [compare.under(b, s) for s, b in rows]
     runs = compare.replay(path, "h200", specs) if specs else []
     trials = [[name, s, b, "finished" if r["outcome"]["passed"] else "out of memory", r["metrics"]["retries"],
                r["metrics"]["peak_reserved_bytes"]] for (s, b), r in zip(rows, runs)]
