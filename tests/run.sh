@@ -186,10 +186,12 @@ quick=0
 match=.
 usage() {
     echo 'usage: tests/run.sh [--quick] [--match REGEX] lint|VARIANT...'
-    echo 'Runs the lints, or the tests of a build: release, san. Build it first: make tests, make VARIANT=san program tests.'
-    echo '  --quick        without the long scripts, with a quarter of the random operations'
-    echo '  --match REGEX  only the tests whose path matches, such as property/test_random or cli/test_pages; paths are'
-    echo '                 as .build/release/tests/unit/test_size, tests/cli/test_pages.sh, tests/lint/format.sh'
+    echo 'Runs the lints, or the tests of a build: release, san. Build it first:'
+    echo 'make tests, make VARIANT=san program tests.'
+    echo '  --quick        without the long scripts, a quarter of the random operations'
+    echo '  --match REGEX  only the tests whose path matches, such as cli/test_pages;'
+    echo '                 paths are as .build/release/tests/unit/test_size,'
+    echo '                 tests/cli/test_pages.sh, tests/lint/format.sh'
 }
 while [ $# -gt 0 ]; do
     case $1 in

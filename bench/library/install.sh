@@ -2,7 +2,7 @@
 # Installs what was built, or removes it again. Usage: bench/library/install.sh install|uninstall BUILD PREFIX VERSION
 # Files go to $DESTDIR$PREFIX. The recorder and the plug-in are installed if they are built. LIBS: what a program that
 # links the static library needs besides it.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit 0 ;; esac
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 cd "$(dirname "$0")/../.."
 action=$1 build=$2 prefix=$3 version=$4

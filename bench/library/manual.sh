@@ -1,7 +1,7 @@
 #!/bin/bash
 # Writes the manual pages from what they describe: allocrig.1 from the help of the program, allocrig-trace.5 from
 # workloads/trace/FORMAT.md. Usage: bench/library/manual.sh PROGRAM FOLDER
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit 0 ;; esac
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 cd "$(dirname "$0")/../.."
 program=$1 folder=$2

@@ -1,10 +1,10 @@
 #!/bin/bash
-# The scripts of bench and plots say how they are used, in 80 columns, and do nothing else then.
+# The scripts of bench, plots and tests say how they are used, in 80 columns, and do nothing else then.
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
 release_only scripts 'starts no program of this build'
-for script in bench/suite/*.sh plots/*.sh bench/micro/*.sh bench/regress/regress.sh; do
+for script in bench/suite/*.sh plots/*.sh bench/micro/*.sh bench/regress/regress.sh bench/library/*.sh bench/leaderboard/*.sh tests/run.sh; do
     for option in --help -h; do
         bash "$script" $option >"$out" 2>"$err" </dev/null
         status=$?

@@ -2,7 +2,7 @@
 # Memory that sleeps (tests/gpu/colocated/sleeping_memory.c) on a card: contents, addresses and free memory over sleep
 # and wake, a write to sleeping memory, both under compute-sanitizer if it is there; one cycle of sleep_wake.py if
 # PyTorch is there. Needs nvcc. Under a minute. PYTHON names another interpreter.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit 0 ;; esac
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 cd "$(dirname "$0")/colocated" || exit 2
 out=$(mktemp -d)

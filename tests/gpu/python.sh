@@ -3,7 +3,7 @@
 # training under several policies, CuPy, and the library itself. Needs PyTorch; CuPy if it is there. Under four minutes.
 # Prints `ok NAME` and `not ok NAME: why`; the answers that are compared go to $OUT (default: a folder that is removed).
 # ALLOCRIG_PLUGIN, ALLOCRIG_LIBRARY: take these libraries instead of building them. PYTHON names another interpreter.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit 0 ;; esac
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 python=${PYTHON:-python3}
