@@ -333,7 +333,9 @@ const struct message_form message_bares[] = {
     {"couldnotallocatenativememory", MESSAGE_RMM, "", message_how_rmm, 0},
     {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
      "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory|"
-     "jvmheapspaceisexhausted|call_and_retry_lastallocationfailed|sparkoutofmemoryerror|"
+     "jvmheapspaceisexhausted|jvmtenuredspaceisexhausted|jvmmetaspaceisexhausted|"
+     "runningoutofjvmheapspace|runningoutofjvmmetaspace|jvmgarbagecollectoristhrashing|"
+     "call_and_retry_lastallocationfailed|sparkoutofmemoryerror|"
      "bytesofmemory,got#",
      MESSAGE_HOST_PROGRAM, "", how_heap, FORM_HOST},
     {"webassembly.memory():couldnotallocatememory|aborted(oom).build|runtimeerror:abort(oom)|"
@@ -364,8 +366,10 @@ const struct message_form message_bares[] = {
     {"insufficientsystemresourcesexist|pageallocationfailure:order|pageallocationfailure.order|"
      "arraybufferallocationfailed",
      MESSAGE_HOST_PROGRAM, "", how_handles, FORM_HOST | FORM_LIKELY},
-    /* Julia, Stata, Redis, vLLM, TensorFlow */
-    {"error:outofmemoryerror()|noroomtoaddmore|oomcommandnotallowedwhen|lackofcpuswapspace|"
+    /* Julia, Stata, Redis, vLLM, TensorFlow, PostgreSQL, sanitizers */
+    {"53200:outofmemory|sqlstate53200|code:'53200'|libfuzzer:out-of-memory(used:|"
+     "memorysanitizer:out-of-memory|hardrsslimitexhausted|"
+     "error:outofmemoryerror()|noroomtoaddmore|oomcommandnotallowedwhen|lackofcpuswapspace|"
      "couldn'tallocatememoryforbam|"
      "device:cpu:0}}failedtoallocatememory",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
@@ -424,6 +428,7 @@ const struct message_form message_bares[] = {
     {OTHER_LANGUAGES, MESSAGE_DRIVER, "", message_how_unknown, FORM_NEAR},
     {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"outofvideomemory|morevideomemorythancurrentlyavailable|ranoutofmemory|memoryexhausted|"
+     "devouredallofthememory|"
      "memorylimitexceeded",
      MESSAGE_DRIVER, "", message_how_unknown, 0},
     {"outofram|ramwasfull|ramisfull|ramexhausted|ramoom", MESSAGE_DRIVER, "", message_how_unknown,

@@ -328,6 +328,14 @@ static bool is_listed(const struct message_text *text, size_t at, size_t end)
            (at > 0 && text->chars[at - 1] == ',' && message_text_size_before(text, at - 1, &other));
 }
 
+/* "0x13ffffffe8 bytes". */
+static size_t read_hex_bytes(const struct message_text *text, size_t at,
+                             struct message_figure *size)
+{
+    size_t end = message_text_number(text, at, 0, size);
+    return end > at + 2 && begins_any(text, "bytes", end) ? end : MESSAGE_NOWHERE;
+}
+
 #define REQUEST_REACH 4000 /* characters between a failure and its request */
 
 size_t message_text_request(const struct message_text *text, size_t failure,
@@ -346,12 +354,12 @@ size_t message_text_request(const struct message_text *text, size_t failure,
             (at > 0 && isalnum((unsigned char)text->chars[at - 1]) && !text->gaps[at]))
             continue;
         bool hex = strncmp(text->chars + at, "0x", 2) == 0;
-        size_t end = hex ? MESSAGE_NOWHERE : message_text_asked(text, at, &size);
+        size_t end = hex ? read_hex_bytes(text, at, &size) : message_text_asked(text, at, &size);
         bool unit = end != MESSAGE_NOWHERE;
         size_t after = unit ? end : at + strspn(text->chars + at, "0123456789");
         bool said = (unit || after > at + 4) && /* "41 layers requested" */
                     begins_any(text, "requested|needed|required", after);
-        bool named = hex    ? last_of(text, "size", at, 5)
+        bool named = hex && !unit ? last_of(text, "size", at, 5)
                      : unit ? last_of(text, asks, at, 32) > last_of(text, not_asked, at, 32) &&
                                   !begins_any(text, not_asked, end)
                             : last_of(text, sizes, at, 18) > last_of(text, "than|upto", at, 18) &&

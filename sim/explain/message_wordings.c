@@ -140,6 +140,9 @@ static const char how_cache[] = "The cache of one request of max_model_len token
                                 "gpu_memory_utilization leaves after the weights: lower "
                                 "max_model_len{length}, raise gpu_memory_utilization, use an fp8 "
                                 "cache (kv_cache_dtype), or more GPUs (tensor_parallel_size).";
+static const char how_shadow[] =
+    "A sanitizer maps terabytes of address space beside the program's own. Raise the limit of the "
+    "address space (ulimit -v), or allow more of it than there is (sysctl vm.overcommit_memory=1).";
 static const char how_store[] =
     "Ray's object store is part of /dev/shm. Delete references that are not needed, raise "
     "object_store_memory, or let it spill to disk.";
@@ -307,10 +310,16 @@ const struct message_form message_forms[] = {
      "os::commit_memory(*,A,#)failed|nativememoryallocation(mmap)failedtomapA|"
      "nativememoryallocation(malloc)failedtoallocateA|errorallocatingA*errortermination|"
      "memoryspacenamed\"host\"failed*allocationofsizeA|heap_alloc:cannotallocateA|"
-     "binary_alloc:cannotallocateA|failedonrequestofsizeA*inmemorycontext|"
+     "binary_alloc:cannotallocateA|failedonrequestofsizeA|"
      "cannotallocateAforusmhost|failedtoreallocA|cudamallochostofsizeA|"
      "cannotallocatevectorofsizeA|toolargeswapspace.A*totalcpumemory|getmemoryforlargeallocationA|"
      "ranoutofmemoryallocatingA*withalignment",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    /* sanitizers, libFuzzer, Valgrind */
+    {"sanitizerfailedtoallocateA", MESSAGE_HOST_PROGRAM, "", how_shadow, FORM_HOST},
+    {"sanitizer:allocatorisoutofmemorytryingtoallocateA|"
+     "sanitizer:outofmemory:allocatoristryingtoallocateA|libfuzzer:out-of-memory(malloc(A|"
+     "newsuperblock'srequestforA",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"buffersizeAisgreaterthanthemaximumbuffer&maximumbuffersize(L", MESSAGE_LIBRARY, "WebGPU",
      NULL, FORM_BLOCK},
