@@ -11,6 +11,7 @@
 #include "bench/suite/suite.h"
 #include "sim/fidelity/fidelity.h"
 #include "sim/sim_device/profile.h"
+#include "workloads/io/file.h"
 
 #define NAMES_MOST 64
 
@@ -591,11 +592,13 @@ static const char *folder_of(const char *path, char folder[PATH_MAX])
 /* True if two files that do not exist would have one place. */
 static bool same_place(const char *left, const char *right)
 {
+    AR_FREED char *here = file_behind_links(left);
+    AR_FREED char *there = file_behind_links(right);
     char folder_left[PATH_MAX], folder_right[PATH_MAX];
     struct stat a, b;
-    const char *name = folder_of(left, folder_left);
-    return strcmp(name, folder_of(right, folder_right)) == 0 && stat(folder_left, &a) == 0 &&
-           stat(folder_right, &b) == 0 && is_one(&a, &b);
+    return here && there &&
+           strcmp(folder_of(here, folder_left), folder_of(there, folder_right)) == 0 &&
+           stat(folder_left, &a) == 0 && stat(folder_right, &b) == 0 && is_one(&a, &b);
 }
 
 bool cli_same_file(const char *left, const char *right)

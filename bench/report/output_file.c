@@ -6,6 +6,7 @@
  *    full disk leaves none.
  * 4. A program killed between 2 and 3 leaves NAME.part-PID: the next output_open() of NAME removes
  *    it if no process has that number any more.
+ * A symbolic link stays: the file that it leads to is replaced.
  * An existing file that is not a regular one (a terminal, a pipe, /dev/full) is written in
  * place. */
 #include "bench/report/output_file.h"
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "allocators/base/array.h"
+#include "workloads/io/file.h"
 
 static enum ar_status cannot_write(const char *path, int number, struct ar_error *error)
 {
@@ -40,6 +42,7 @@ static enum ar_status no_name(const char *what, struct ar_error *error)
 static void forget(struct output_file *self)
 {
     free(self->part_path);
+    free(self->place);
     free(self->path);
     *self = (struct output_file){0};
 }
@@ -82,12 +85,12 @@ static void remove_stale(const char *path)
 
 static enum ar_status open_part(struct output_file *self, struct ar_error *error)
 {
-    remove_stale(self->path);
-    if (asprintf(&self->part_path, "%s.part-%ld", self->path, (long)getpid()) < 0) {
+    remove_stale(self->place);
+    if (asprintf(&self->part_path, "%s.part-%ld", self->place, (long)getpid()) < 0) {
         self->part_path = NULL;
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", self->path);
     }
-    int file = open_nameless(self->path);
+    int file = open_nameless(self->place);
     self->nameless = file >= 0;
     if (!self->nameless)
         file = open(self->part_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -120,8 +123,11 @@ enum ar_status output_open(struct output_file *self, const char *path, struct ar
     if (!path[0])
         return no_name("file", error);
     self->path = strdup(path);
-    if (!self->path)
+    self->place = file_behind_links(path);
+    if (!self->path || !self->place) {
+        forget(self);
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
+    }
     enum ar_status status = AR_OK;
     bool exists = stat(path, &info) == 0;
     if (strcmp(path, "-") == 0) {
@@ -171,7 +177,7 @@ static enum ar_status output_finish(struct output_file *self, struct ar_error *e
 enum ar_status output_commit(struct output_file *self, struct ar_error *error)
 {
     enum ar_status status = output_finish(self, error);
-    if (!status && self->part_path && rename(self->part_path, self->path) != 0)
+    if (!status && self->part_path && rename(self->part_path, self->place) != 0)
         status = cannot_write(self->path, errno, error);
     if (status)
         remove_part(self);

@@ -7,6 +7,7 @@
 struct output_file {
     FILE *stream;    /* write here; NULL: closed */
     char *path;      /* NULL: not in use */
+    char *place;     /* the same behind symbolic links, which stay */
     char *part_path; /* NULL: written in place, because it is no regular file */
     bool nameless;   /* part_path does not exist yet */
 };

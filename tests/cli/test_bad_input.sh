@@ -117,12 +117,27 @@ refuses output_without_a_name 2 'an output has an empty name' run -d sim -p grow
 (cd "$tmp" && "$ALLOCRIG" run -d sim -p growth -w order_flip --snapshot /dev/full >/dev/null 2>"$err")
 check full_snapshot_is_a_sentence grep -q '/dev/full: cannot be written: No space left' "$err"
 refuses one_file_for_two 2 'is named for two outputs' run -d sim -p growth -w order_flip --json "$tmp/two" --csv "$tmp/two"
+# A link stays a link, of results and traces: what it leads to is written, also if it is not there yet.
 mkdir "$tmp/folder"
+for ending in json trace; do
+    echo old >"$tmp/folder/old.$ending"
+    for file in old new; do
+        ln -s "folder/$file.$ending" "$tmp/$file.$ending"
+        case $ending in
+        json) "$ALLOCRIG" run -d sim -p growth -w order_flip --json "$tmp/$file.json" ;;
+        trace) "$ALLOCRIG" gen order_flip -o "$tmp/$file.trace" ;;
+        esac >/dev/null
+        check "a_link_to_${file}_${ending}_stays" [ -L "$tmp/$file.$ending" ]
+        check "a_link_to_${file}_${ending}_is_followed" grep -q allocrig "$tmp/folder/$file.$ending"
+    done
+done
 ln -s "$tmp/folder" "$tmp/same"
 refuses one_file_by_two_paths 2 'is named for two outputs' run -d sim -p growth -w order_flip --json "$tmp/two" --csv "$tmp/folder/../two"
 refuses one_file_by_two_folders 2 'is named for two outputs' bound order_flip --plan "$tmp/folder/two" --json "$tmp/same/two"
 (cd "$tmp" && "$ALLOCRIG" bound order_flip --plan two --json ./two >/dev/null 2>"$err")
 check one_file_with_and_without_a_folder grep -q '"./two" is named for two outputs' "$err"
+ln -s "$tmp/folder/two" "$tmp/to_two"
+refuses one_file_by_a_link 2 'is named for two outputs' run -d sim -p growth -w order_flip --csv "$tmp/to_two" --json "$tmp/folder/two"
 check one_file_for_two_is_not_there [ ! -e "$tmp/two" ]
 check one_file_for_two_is_not_there_either [ ! -e "$tmp/folder/two" ]
 # What is read is not written over: of every command that reads a file, by whatever name it has.

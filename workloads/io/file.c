@@ -382,10 +382,10 @@ enum ar_status trace_output_open(const char *path, bool compress, struct trace_o
     if (!output)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to write it", path);
     output->file = -1;
-    output->path = there ? realpath(path, NULL) : strdup(path);
+    output->path = file_behind_links(path);
     enum ar_status status = AR_OK;
     if (!output->path)
-        status = ar_error_set(error, AR_IO, "%s: cannot be made: %s", path, strerror(errno));
+        status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to write it", path);
     if (!status && compress)
         status = start_packing(output, error);
     if (standard && !status)

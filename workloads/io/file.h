@@ -34,6 +34,10 @@ AR_CLOSER(struct trace_input *, trace_input_close)
 
 /* ---- writing ---- */
 
+/* The path of the file that a symbolic link leads to, also if it is not there yet; of any other
+ * path a copy. The caller frees it; NULL: no host memory. */
+char *file_behind_links(const char *path);
+
 struct trace_output;
 
 /* Opens a new file next to `path`, which gets that name at the end; devices, pipes and "-", which
