@@ -481,11 +481,10 @@ static enum ar_status search(struct arguments *self, struct ar_error *error)
         vary->value = vary->low;
     self->spread = (struct fits_spread){0}; /* it is that of one value */
     self->runs_most = 0;
-    if (!status && vary->settings > 1)
-        fprintf(stderr,
-                "allocrig: the search found %s=%" PRIu64 ", and %" PRIu64
-                " with expandable_segments:True\n",
-                vary->name, vary->fits[0], vary->fits[1]);
+    for (size_t i = 0; i < vary->settings && !status; i++)
+        if (vary->fits[i])
+            fprintf(stderr, "allocrig: the search found %s=%" PRIu64 "%s\n", vary->name,
+                    vary->fits[i], i ? " with expandable_segments:True" : "");
     return status;
 }
 

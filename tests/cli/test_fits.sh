@@ -129,6 +129,7 @@ if long fits_searches; then
     check and_how_many_there_may_be said '^allocrig fits: BATCH=[0-9]* seed 1, after 800 did not fit, trace 3 of at most [0-9]*$'
     check every_trial_is_one_run says "Tried: $(grep -c '^allocrig fits: ' "$err") values of 700 to 800"
     check in_few_runs [ "$(grep -c '^allocrig fits: ' "$err")" -le 6 ]
+    check what_the_search_found_is_said_before_the_page said '^allocrig: the search found BATCH=745$'
     check json_has_the_value json largest 745
     check json_has_the_other json largest_expandable 746
     # Bytes that follow no line: they rise where it no longer fits.
