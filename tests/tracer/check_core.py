@@ -278,6 +278,25 @@ def check_sizes_that_depend_on_values():
     assert "nonzero" in drawn and "masked_select" in drawn, drawn
 
 
+def check_masks_in_another_type():
+    """A mask that is cast, enlarged or like a tensor of unknown values is known; of many unknown values not all are true."""
+
+    def program():
+        mask = torch.ones(8, 224, 288, dtype=torch.long)
+        mask[3:, 112:] = 0
+        small = F.interpolate(mask.cuda()[None].float(), size=(7, 9)).to(torch.bool)[0]
+        equal([m.all().item() for m in small], [True] * 3 + [False] * 5)
+        x = torch.randn(16, 49, 384, device="cuda") @ torch.randn(384, 384, device="cuda")
+        late = torch.arange(49, device="cuda").expand(16, -1) >= torch.arange(34, 50, device="cuda")[:, None]
+        kept = x.new_ones((16, 49)).masked_fill(late, 0).bool()
+        equal((kept.all(1).sum().item(), (torch.full_like(x[..., 0], 2) - kept.float()).sum().item()), (1, 2 * 784 - 664))
+        equal(sum(session.current().draws.values()), 0)
+        for _ in range(6):
+            assert not x.to(torch.bool).all() and x.to(torch.bool).any()
+
+    equal([name for name, _ in traced(program).notes("drawn")], ["item"])
+
+
 def check_the_same_seed_gives_the_same_trace():
     def program():
         x = torch.randn(500, 64, device="cuda")

@@ -119,15 +119,17 @@ def follow(mode, func, args, kwargs, tensors, outs):
     if not outs or func in KEEPS_INPUT:
         return
     changed = changes_input(func)
-    drawn = any(is_drawn(t) for t in tensors) or func in GATES and not mode.session.in_backward()
-    known = all(value_of(t) is not None for t in tensors)
+    filled = func.overloadpacket in FILLED and outs[0].layout is torch.strided  # whatever the tensor holds that it is like
+    drawn = any(is_drawn(t) for t in tensors) and not filled or func in GATES and not mode.session.in_backward()
+    known = filled or all(value_of(t) is not None for t in tensors)
     sample = known and (drawn or random(func)) and func not in HEAVY
 
     def holds(t):
         if not isinstance(t, FakeTensor):
             return False
         mask = known and (is_view(func) or func.overloadpacket in MASKS) and t.numel() <= MAX_MASK
-        return keeps(t) or mask or drawn and may_be_gate(t) or sample and t.numel() <= MAX_SAMPLE
+        cast = known and func is aten._to_copy.default and not args[0].dtype.is_floating_point and t.numel() <= MAX_INTEGERS
+        return keeps(t) or mask or cast or drawn and may_be_gate(t) or sample and t.numel() <= MAX_SAMPLE
 
     if not changed and not any(holds(t) for t in outs):
         return
@@ -135,7 +137,7 @@ def follow(mode, func, args, kwargs, tensors, outs):
         table = outs[0].numel() <= MAX_TABLE and not outs[0].dtype.is_floating_point and not outs[0].dtype.is_complex
         if not tensors and func.overloadpacket in EMPTY and not table:
             return
-        real = real_call(mode, func, args, kwargs)
+        real = fill(mode, func, args, outs[0]) if filled else real_call(mode, func, args, kwargs)
         if real is not None and func.overloadpacket in EMPTY:
             real.zero_()  # what the program writes into it follows
         if real is not None:
@@ -159,6 +161,13 @@ def follow(mode, func, args, kwargs, tensors, outs):
             value = draw(mode, func, args, fake)
             if value is not None:
                 set_value(fake, value, True)
+
+
+def fill(mode, func, args, out):
+    """The value of a tensor of one number that takes its shape or its device from another tensor."""
+    number = FILLED[func.overloadpacket]
+    with mode.session.paused():
+        return torch.full(tuple(out.shape), args[-1] if number is None else number, dtype=out.dtype)
 
 
 host_samples = [0]  # bytes of the values of large random tensors of the host
@@ -223,7 +232,7 @@ def draw(mode, func, args, fake):
                 return None
             if name in ("eq", "ne") and finite_test(args):
                 return torch.full(shape, (name == "eq") == (args[1] is args[0]), dtype=torch.bool)
-            return torch.rand(shape, generator=generator) < 0.5
+            return torch.rand(shape, generator=generator) < chance(name, args, fake)
         if name in ("argmax", "argmin", "max", "min", "median", "kthvalue", "mode", "multinomial"):
             bound = args[0].shape[-1] if name == "multinomial" else dim_size(args, 2 if name == "kthvalue" else 1)
             return torch.randint(0, max(bound, 1), shape, generator=generator, dtype=fake.dtype)
@@ -243,6 +252,14 @@ def draw(mode, func, args, fake):
         return None
 
 
+def chance(name, args, fake):
+    """How probable it is that an unknown truth value is true: of all or any of many, each of which is as often as not."""
+    many = args[0].numel() // max(1, fake.numel())
+    if name not in ("all", "any") or args[0].numel() > MAX_MASK:  # of more it is a test of numbers that are not finite
+        return 0.5
+    return 0.5**many if name == "all" else 1 - 0.5**many
+
+
 def finite_test(args):
     """Whether a comparison asks for numbers that are not finite, as isfinite does: x == x, abs(x) != inf."""
     return args[1] is args[0] or isinstance(args[1], float) and math.isinf(args[1])
@@ -256,6 +273,7 @@ GATES = {aten.mm.default, aten.addmm.default}
 HEAVY = {*GATES, aten.bmm.default, aten.baddbmm.default, aten.convolution.default}  # not computed for large samples
 MASKS = {aten.where, aten.masked_fill}  # of known truth values: masks that are added, of which a row is used
 EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty, aten.new_empty_strided}
+FILLED = {aten.new_zeros: 0, aten.new_ones: 1, aten.zeros_like: 0, aten.ones_like: 1, aten.new_full: None, aten.full_like: None}
 KEEPS_INPUT = {aten._amp_foreach_non_finite_check_and_unscale_.default}
 NEVER_HOLLOW = {aten.scalar_tensor.default, aten.arange.default, aten.arange.start, aten.arange.start_step}
 
