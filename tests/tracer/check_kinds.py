@@ -127,8 +127,14 @@ def check_views_of_views_changed_in_place():
         view.mul_(3)
         (doubled[:, 1:].sum() + view.sum()).backward()
 
+    def boxes():
+        tmp = nn.Linear(8, 4).cuda()(torch.randn(2, 6, 8, device="cuda"))  # a view of what the product makes
+        tmp[..., :2] += torch.ones(2, 6, 2, device="cuda")
+        tmp.sigmoid().sum().backward()
+
     out = traced(program)
     equal(out.sizes("slice_backward"), [1296] * 3)
+    equal(traced(boxes).sizes("new_zeros"), [192] * 2)  # of the view that was changed, and of the other one
 
 
 def check_fast_path_of_attention():
@@ -549,14 +555,19 @@ def check_gradient_of_values_that_are_scattered():
 
 
 def check_gradients_of_indices_on_the_host():
-    """The linear index is made on the host and copied; then values, keys and places are sorted as always."""
+    """Indices are weighted on the host and each is copied; then values, keys and places are sorted as always."""
 
     def program():
         x = torch.randn(27, 96, device="cuda", requires_grad=True)
         y = x[torch.arange(14)[:, None] - torch.arange(14) + 13]
         (y.transpose(0, 1) * 2).sum().backward()
 
+    def matched():
+        boxes = torch.randn(24, 100, 4, device="cuda", requires_grad=True)
+        boxes[torch.arange(20), torch.arange(20)].sum().backward()
+
     equal(traced(program).sizes("backward:_index_put_impl_"), [1568, 75264, 1568, 1568, 1568, 1])
+    equal(traced(matched).sizes("backward:_index_put_impl_"), [160, 160, 320, 160, 160, 160, 1])
 
 
 def check_triangular_systems_take_the_workspace_of_cublas():

@@ -404,7 +404,7 @@ class CardMode(TorchDispatchMode):
             for i in ON_HOST[func]:
                 outs[i].fake_device = torch.device("cpu")
         if view:
-            self.replays.after(args, out)
+            self.replays.after(func, args, out)
         self.record(func, args, kwargs, fakes, outs)
         self.kernel(func, args, kwargs, tensors, outs)
         values.follow(self, func, args, kwargs, tensors, outs)

@@ -108,10 +108,12 @@ def check_range(steps, tensor, count, ctx):
 
 def sorted_put(steps, tensor, indices, count, values, ctx, mask_places=None, unsafe=False, on_host=False):
     """index_put_with_sort_kernel: the linear index, its sort with the positions. The places of a
-    mask are freed once the linear index is made. Of indices on the host it is made there, and copied."""
+    mask are freed once the linear index is made. Indices on the host are weighted there, and each is copied."""
     linear, places = None, [p for p, i in enumerate(indices) if i is not None]
     if on_host:
         linear = steps.take(count * 8)
+        for _ in places[1:]:
+            steps.spend(count * 8)
     for number in range(0 if on_host else len(places)):
         if not unsafe:
             check_range(steps, None, count, ctx)
