@@ -230,13 +230,14 @@ static void add_rows(struct table *table, const struct slowdown_curve *curve, si
             continue;
         if (row->replicates > 1)
             snprintf(replicates, sizeof replicates, ", %zu replicates", row->replicates);
-        if (workload != row->workload && caption)
-            table_heading(table, "%s%s: %s, %s%s", row->workload, replicates, caption,
+        bool begins = workload != row->workload;
+        workload = row->workload;
+        if (begins && caption)
+            table_heading(table, "%s%s: %s, %s%s", workload, replicates, caption,
                           results_conditions(row->record, conditions),
                           strcmp(row->record->device.kind, "sim") ? "" : "; times are modelled");
-        else if (workload != row->workload)
-            table_heading(table, "%s", row->workload);
-        workload = row->workload;
+        else if (begins)
+            table_heading(table, "%s", workload);
         table_cell(table, "%s", row->policy_spec);
         for (size_t j = 0; j < ratio_count; j++)
             add_cell(table, &row[j], figure);

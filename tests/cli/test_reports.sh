@@ -48,6 +48,9 @@ check tex_has_the_latencies grep -q '^.caption{.*times of the host. Host time of
 printf '%s\n' '[policies]' growth torch '[workloads]' gradient_tape:steps=2 '[devices]' sim:addresses=random '[slowdown]' 'at = 1 2' >"$tmp/curve.ini"
 run run "$tmp/curve.ini" --replicates 2 --latex "$tmp/curve.tex"
 check tex_says_the_conditions_of_slowdown grep -q '^.caption{gradient._tape:steps=2, 2 replicates: slowdown, frees ordered, host none, sim h100 addresses=random; times are modelled. Slowdown (time / time' "$tmp/curve.tex"
+check tex_says_them_above_all_policies [ "$(sed '1,/^.caption{.*: slowdown, /d' "$tmp/curve.tex" | grep -cE '^(growth|torch) & [0-9D]')" = 2 ]
+run run "$tmp/curve.ini" --latex "$tmp/curve.tex"
+check tex_says_no_replicates_of_one grep -q '^.caption{gradient._tape:steps=2: slowdown, ' "$tmp/curve.tex"
 
 run run -d sim -p growth -p torch -w order_flip --time --replicates 2
 check latencies_have_the_ends_of_intervals [ "$(grep -cE '^  (low|high) +[0-9]' "$out")" = 4 ]
