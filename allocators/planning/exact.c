@@ -35,6 +35,8 @@
  * Source: canonical plans, floors, waste, parts and restarts with several orders are ideas of
  * MiniMalloc (Moffitt, ASPLOS 2023) and TelaMalloc (Maas et al., ASPLOS 2023). The choice of any
  * slot instead of the lowest, weights, and dead states are new in this project. */
+#include <math.h>
+
 #include "allocators/planning/packing.h"
 
 #include "allocators/base/rng.h"
@@ -488,11 +490,14 @@ static uint64_t waste_of(const struct search *self, const struct search_slot *sl
     return self->capacity - slot->floor - slot->rest;
 }
 
-static double cost_of(const struct search *self, const struct search_slot *slot)
+/* At least `most` if it is not below that: a division for each slot takes much of the time. */
+static double cost_of(const struct search *self, const struct search_slot *slot, double most)
 {
     double branches = slot->lowest + (waste_of(self, slot) > 0 ? 1 : 0);
     if (branches > 1 && self->by_weight)
         branches /= slot->weight;
+    if (branches >= most)
+        return branches;
     return branches + 0.001 * (double)waste_of(self, slot) / (double)self->capacity;
 }
 
@@ -503,18 +508,16 @@ static uint32_t choose_slot(const struct search *self, uint32_t first, uint32_t 
     uint32_t tried =
         first; /* slots of lower cost, or of the same cost up to here, do not qualify */
     for (;;) {
-        double best_cost = 0;
+        double best_cost = HUGE_VAL;
         uint32_t best = end;
         for (uint32_t i = first; i < end; i++) {
             if (!self->slot[i].rest)
                 continue;
-            double cost = cost_of(self, &self->slot[i]);
-            if (cost < tried_cost || (cost == tried_cost && i <= tried))
+            double cost = cost_of(self, &self->slot[i], best_cost);
+            if (cost >= best_cost || cost < tried_cost || (cost == tried_cost && i <= tried))
                 continue;
-            if (best == end || cost < best_cost) {
-                best = i;
-                best_cost = cost;
-            }
+            best = i;
+            best_cost = cost;
         }
         if (best == end || qualifies(self, best))
             return best;
