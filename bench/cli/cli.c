@@ -614,37 +614,20 @@ bool cli_same_file(const char *left, const char *right)
     return there ? stat(right, &b) == 0 && is_one(&a, &b) : same_place(left, right);
 }
 
-static bool is_part(const char *part, size_t length, const struct stat *file)
+static bool is_file(void *file, const char *path)
 {
-    char path[PATH_MAX];
     struct stat about;
-    snprintf(path, sizeof path, "%.*s", (int)length, part);
     return stat(path, &about) == 0 && is_one(&about, file);
 }
 
-/* True if a part of `text` between two of the characters `between` is the path of `file`. */
-static bool text_names(const char *text, const char *between, const struct stat *file)
-{
-    if (strlen(text) >= PATH_MAX)
-        return false;
-    for (const char *from = text; *from; from++) {
-        if (from > text && !strchr(between, from[-1]))
-            continue;
-        for (const char *to = from + 1; to[-1]; to++)
-            if ((!*to || strchr(between, *to)) && is_part(from, (size_t)(to - from), file))
-                return true;
-    }
-    return false;
-}
-
-static bool lines_name(const char *path, const struct stat *file)
+static bool lines_name(const char *path, struct stat *file)
 {
     AR_FREED char *line = NULL;
     size_t room = 0;
     bool found = false;
     FILE *in = fopen(path, "r");
     while (in && !found && getline(&line, &room, in) > 0)
-        found = line[0] != '#' && text_names(line, " \t\r\n:=,|()+'\"", file);
+        found = line[0] != '#' && file_parts(line, " \t\r\n" FILE_PARTS_SPEC, is_file, file);
     if (in)
         fclose(in);
     return found;
@@ -658,7 +641,7 @@ static bool input_names(const struct cli_file *input, const char *output)
         return true;
     if (strcmp(output, "-") == 0 || stat(output, &file) != 0 || !S_ISREG(file.st_mode))
         return false;
-    if (text_names(input->value, ":=,|()+'\"", &file))
+    if (file_parts(input->value, FILE_PARTS_SPEC, is_file, &file))
         return true;
     return input->option->lists && stat(input->value, &about) == 0 && S_ISREG(about.st_mode) &&
            lines_name(input->value, &file);

@@ -10,6 +10,7 @@
 #include "allocators/base/size.h"
 #include "bench/report/output_file.h"
 #include "sim/replay/timing.h"
+#include "workloads/io/file.h"
 
 #define REDRAW_NS UINT64_C(100000000)
 #define SECOND_NS UINT64_C(1000000000)
@@ -89,6 +90,19 @@ uint64_t journal_add_file(uint64_t hash, const char *path)
         hash = ar_fnv64(hash, bytes, count);
     if (file)
         fclose(file);
+    return hash;
+}
+
+static bool add_part(void *hash, const char *path)
+{
+    *(uint64_t *)hash = journal_add_file(*(uint64_t *)hash, path);
+    return false;
+}
+
+uint64_t journal_add_spec(uint64_t hash, const char *text)
+{
+    hash = ar_fnv64(hash, text, strlen(text) + 1);
+    file_parts(text, " \t" FILE_PARTS_SPEC, add_part, &hash);
     return hash;
 }
 

@@ -55,3 +55,5 @@ void journal_close(struct journal *self, bool remove);
 /* A key to begin with: a hash of this program. Add what the runs depend on. */
 uint64_t journal_key(void);
 uint64_t journal_add_file(uint64_t hash, const char *path);
+/* A spec, and the contents of the files that it names. */
+uint64_t journal_add_spec(uint64_t hash, const char *text);

@@ -337,21 +337,6 @@ static enum ar_status run_receive(const struct run_job *job, const struct child_
 
 /* ---- the journal ---------------------------------------------------------------------------- */
 
-static uint64_t add_text(uint64_t hash, const char *text)
-{
-    return ar_fnv64(hash, text, strlen(text) + 1);
-}
-
-/* The spec of a policy; of one in a shared object the file too. */
-static uint64_t add_policy(uint64_t hash, const char *text)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%.*s", (int)strcspn(text, ":"), text);
-    const char *name = strrchr(path, '+') ? strrchr(path, '+') + 1 : path;
-    hash = add_text(hash, text);
-    return strchr(name, '/') ? journal_add_file(hash, name) : hash;
-}
-
 static uint64_t key_of(const struct plan *plan)
 {
     const struct suite *suite = plan->suite;
@@ -362,16 +347,19 @@ static uint64_t key_of(const struct plan *plan)
     uint64_t hash = journal_key();
     hash = ar_fnv64(hash, how, sizeof how);
     for (size_t i = 0; i < plan->policy_count; i++)
-        hash = add_policy(hash, plan->policies[i].text);
+        hash = journal_add_spec(hash, plan->policies[i].text);
     if (suite->pinned)
-        hash = add_policy(hash, suite->pinned);
+        hash = journal_add_spec(hash, suite->pinned);
     for (size_t i = 0; i < plan->workload_count; i++) {
         const struct plan_workload *workload = &plan->workloads[i];
-        hash = add_text(hash, workload->text);
+        hash = journal_add_spec(hash, workload->text);
         hash = ar_fnv64(hash, workload->info.sha256, sizeof workload->info.sha256);
     }
-    for (size_t i = 0; i < plan->device_texts.count; i++)
-        hash = add_text(hash, plan->device_texts.items[i]);
+    for (size_t i = 0; i < plan->device_texts.count; i++) {
+        const char *text = plan->device_texts.items[i];
+        bool writes = strstr(text, "record_") != NULL; /* its files are outputs */
+        hash = writes ? ar_fnv64(hash, text, strlen(text) + 1) : journal_add_spec(hash, text);
+    }
     return hash;
 }
 

@@ -8,7 +8,6 @@
  * 5. Order: an action that releases memory one step earlier, one that takes it one step later, past
  *    a step of other parts. */
 #include <pthread.h>
-#include <sys/stat.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/fnv.h"
@@ -446,30 +445,16 @@ static bool take_record(void *argument, uint64_t run, const void *payload, size_
     return AR_ARRAY_ADD(self->done, self->done_count, self->done_room, done);
 }
 
-static bool is_file(const char *path)
-{
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
-}
-
-/* A value may name a file, whose contents matter too: a workload, of a rank perhaps ("{rank}"), or
- * a policy in a shared object, with options after a colon. */
+/* A value may name files, whose contents matter too: a workload, of a rank perhaps ("{rank}"), a
+ * policy in a shared object, the profile of a card. */
 static uint64_t add_files(uint64_t key, const char *value)
 {
-    char path[4096];
+    char text[4096];
     const char *rank = strstr(value, "{rank}");
-    if (!strchr(value, '/'))
-        return key;
-    for (unsigned i = 0; i < (rank ? TWIN_CARDS : 1); i++) {
-        if (rank)
-            snprintf(path, sizeof path, "%.*s%u%s", (int)(rank - value), value, i, rank + 6);
-        else
-            snprintf(path, sizeof path, "%s", value);
-        if (!is_file(path))
-            path[strcspn(path, ":")] = '\0';
-        if (!is_file(path))
-            break;
-        key = journal_add_file(key, path);
+    key = journal_add_spec(key, value);
+    for (unsigned i = 0; rank && i < TWIN_CARDS; i++) {
+        snprintf(text, sizeof text, "%.*s%u%s", (int)(rank - value), value, i, rank + 6);
+        key = journal_add_spec(key, text);
     }
     return key;
 }

@@ -167,9 +167,12 @@ refuses two_files_in_standard_output 2 'two outputs would mix' tenants "$tmp/in.
 check inputs_are_as_they_were [ "$(sha256sum "$tmp"/in.*)" = "$sums" ]
 # Also what a spec names, or a line of a suite.
 "$ALLOCRIG" calibrate -d sim -o "$tmp/in.profile" >/dev/null
-for each in 1 2 3 4 5 6; do
-    printf 'a,%d,1048576\nf,%d\nm,step\n' $((each - 1)) $((each - 1))
-done >"$tmp/in.trace"
+{
+    echo '# allocrig-trace 1'
+    for each in 0 1 2 3 4 5; do
+        printf 'a,%d,1048576\nf,%d\nm,step\n' "$each" "$each"
+    done
+} >"$tmp/in.trace"
 printf '[policies]\ngrowth\n[workloads]\n%s\n[devices]\nsim:profile=%s\n' "$tmp/in.trace" "$tmp/in.profile" >"$tmp/in_files.ini"
 printf '[machine]\ncard = sim:capacity=8GiB\n[tenant one]\npolicy = growth\nworkload = %s\n' "$tmp/in.trace" >"$tmp/in_tenants.ini"
 sums=$(sha256sum "$tmp"/in*)

@@ -57,6 +57,30 @@ fi
 
 cp "$tmp/kept" "$journal"
 refuses another_suite 2 'is the journal of another sweep or suite' "${suite[@]}" --seed 3
+# Nor does it go on if the content of a file has changed that a spec names. A full disk keeps a journal that is done.
+"$ALLOCRIG" calibrate -d sim -o "$tmp/a.profile" >/dev/null
+{
+    echo '# allocrig-trace 1'
+    for each in 0 1 2 3 4 5; do
+        printf 'a,%d,1048576\nf,%d\nm,step\n' "$each" "$each"
+    done
+} >"$tmp/a.trace"
+printf '[machine]\ncard = sim:profile=a.profile\n[process one]\npolicy = torch\n[buffer weights]\nprocess = one\nbytes = 64MiB\n[schedule]\ncycle = weights.load, weights.free\ncycles = 1\n' >"$tmp/a.ini"
+changed() { # NAME FILE COMMAND..: from the folder of the files, so that no path has a slash
+    local name=$1 file=$2
+    shift 2
+    rm -f "$tmp/k"
+    (cd "$tmp" && "$ALLOCRIG" "$@" --journal k --json /dev/full) >/dev/null 2>&1
+    check "${name}_is_kept" [ -s "$tmp/k" ]
+    (cd "$tmp" && "$ALLOCRIG" "$@" --journal k --json /dev/full) >/dev/null 2>"$err"
+    check "${name}_goes_on" grep -q '/dev/full' "$err"
+    printf '\n' >>"$tmp/$file"
+    (cd "$tmp" && "$ALLOCRIG" "$@" --journal k --json /dev/full) >/dev/null 2>"$err"
+    check "${name}_has_changed" grep -q '^allocrig: k: is the journal of another' "$err"
+}
+changed profile a.profile run -d sim:capacity=8GiB,profile=a.profile -p torch -w order_flip
+changed learned a.trace run -d sim -p torch -w learned:trace=a.trace,steps=2
+changed card a.profile twin a.ini
 refuses events_are_not_kept 2 'keeps the figures of runs and not their events' run -d sim -p torch -w order_flip \
     --journal "$tmp/j2" --placements "$tmp/p.csv"
 # What is no journal stays as it is, however short; a pipe, a device and a stream are none.

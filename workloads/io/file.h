@@ -38,6 +38,14 @@ AR_CLOSER(struct trace_input *, trace_input_close)
  * path a copy. The caller frees it; NULL: no host memory. */
 char *file_behind_links(const char *path);
 
+/* Calls `visit` with each part of `text` between two of the characters `between`, or its ends, that
+ * is the path of a regular file, as in TRACE:device=0 and sim:profile=FILE; returns true when one
+ * call does. A text that is too long for a path has no parts. */
+typedef bool file_part(void *argument, const char *path);
+bool file_parts(const char *text, const char *between, file_part *visit, void *argument);
+/* What stands between the parts of a spec. */
+#define FILE_PARTS_SPEC ":=,|()+'\""
+
 struct trace_output;
 
 /* Opens a new file next to `path`, which gets that name at the end; devices, pipes and "-", which

@@ -1,5 +1,6 @@
 /* Apart from file.c, whose libraries the plug-in does not need. */
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "workloads/io/file.h"
@@ -23,4 +24,27 @@ char *file_behind_links(const char *path)
         here = next;
     }
     return here;
+}
+
+static bool visit_part(const char *part, size_t length, file_part *visit, void *argument)
+{
+    char path[PATH_MAX];
+    struct stat about;
+    snprintf(path, sizeof path, "%.*s", (int)length, part);
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode) && visit(argument, path);
+}
+
+bool file_parts(const char *text, const char *between, file_part *visit, void *argument)
+{
+    if (strlen(text) >= PATH_MAX)
+        return false;
+    for (const char *from = text; *from; from++) {
+        if (from > text && !strchr(between, from[-1]))
+            continue;
+        for (const char *to = from + 1; to[-1]; to++)
+            if ((!*to || strchr(between, *to)) &&
+                visit_part(from, (size_t)(to - from), visit, argument))
+                return true;
+    }
+    return false;
 }
