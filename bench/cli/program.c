@@ -56,6 +56,8 @@ enum ar_status program_run(const struct program *program, struct program_end *en
 {
     int pipe_ends[2], why = 0;
     sigset_t waited, before;
+    if (!program->command[0][0])
+        return ar_invalid(error, "the word after -- is empty; name a program, such as python3");
     if (pipe2(pipe_ends, O_CLOEXEC) != 0)
         return ar_error_set(error, AR_IO, "no pipe can be made: %s", strerror(errno));
     sigemptyset(&waited);

@@ -156,7 +156,10 @@ static enum ar_status read_journal(struct journal *self, uint64_t key, journal_t
     struct head head;
     struct stat about;
     if (flock(self->file, LOCK_EX | LOCK_NB) != 0)
-        return ar_invalid(error, "%s: another process is writing to it", self->path);
+        return ar_invalid(error,
+                          "%s: another process is writing to it; wait for its end, or name another "
+                          "with --journal",
+                          self->path);
     if (fstat(self->file, &about) != 0)
         return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->path, strerror(errno));
     if (!S_ISREG(about.st_mode))
@@ -164,8 +167,10 @@ static enum ar_status read_journal(struct journal *self, uint64_t key, journal_t
     bool whole = about.st_size >= (off_t)sizeof head;
     size_t there = whole ? sizeof head : (size_t)about.st_size;
     size_t same = there < sizeof head.magic ? there : sizeof head.magic;
-    if (!read_all(self->file, &head, there) || memcmp(&head, &wanted, same) != 0 ||
-        (whole && head.key != wanted.key))
+    if (!read_all(self->file, &head, there) || memcmp(&head, &wanted, same) != 0)
+        return ar_invalid(error, "%s: is no journal, and stays as it is; name another file",
+                          self->path);
+    if (whole && head.key != wanted.key)
         return ar_invalid(error,
                           "%s: is the journal of another sweep or suite, of another scenario, or "
                           "of another build of this program; remove it to begin anew, or name "

@@ -81,13 +81,22 @@ changed() { # NAME FILE COMMAND..: from the folder of the files, so that no path
 changed profile a.profile run -d sim:capacity=8GiB,profile=a.profile -p torch -w order_flip
 changed learned a.trace run -d sim -p torch -w learned:trace=a.trace,steps=2
 changed card a.profile twin a.ini
+exec 7>>"$tmp/busy"
+flock 7
+refuses a_journal_in_use 2 'busy: another process is writing to it; wait for its end, or name another with --journal' run -d sim -p torch \
+    -w order_flip --journal "$tmp/busy"
+exec 7>&-
 refuses events_are_not_kept 2 'keeps the figures of runs and not their events' run -d sim -p torch -w order_flip \
     --journal "$tmp/j2" --placements "$tmp/p.csv"
 # What is no journal stays as it is, however short; a pipe, a device and a stream are none.
 for text in hello '' "$(head -c 40 README.md)"; do
     printf '%s' "$text" >"$tmp/foreign"
     run run -d sim -p torch -w order_flip --journal "$tmp/foreign"
-    [ "$status" = "$([ -z "$text" ] && echo 0 || echo 2)" ] && { [ -z "$text" ] || [ "$(cat "$tmp/foreign")" = "$text" ]; }
+    if [ -z "$text" ]; then
+        [ "$status" = 0 ]
+    else
+        [ "$status" = 2 ] && [ "$(cat "$tmp/foreign")" = "$text" ] && grep -q 'foreign: is no journal, and stays as it is; name another file' "$err"
+    fi
     verdict "a_foreign_file_of_${#text}_bytes" $?
 done
 head -c 5 "$tmp/kept" >"$tmp/foreign"

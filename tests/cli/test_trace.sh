@@ -66,6 +66,7 @@ refuses no_framework_was_imported 3 'no trace was written: true imported neither
 refuses it_failed_before_that 7 'bash ended with status 7; no trace was written: it imported neither torch nor jax, or ended .* pip install torch\)$' trace -o "$trace" -- bash -c 'exit 7'
 refuses a_signal_before_that 143 'signal 15 \(Terminated\); no trace was written$' trace -o "$trace" -- bash -c 'kill $$'
 refuses python_is_not_installed 2 'pythonx: cannot be run: No such file' trace -o "$trace" -- pythonx train.py
+refuses no_program 2 'the word after -- is empty; name a program' trace -o "$trace" -- ''
 refuses no_command 2 'no command is given; write trace -- python3 train.py' trace -o "$trace"
 refuses no_dashes 2 'write -- before the command' trace python3 train.py
 refuses unknown_card 2 'there is no card "h10"; did you mean "h100"' trace --card h10 -- true
