@@ -146,6 +146,11 @@ const char message_how_web[] = "A program in a browser has a heap of its own (We
                                "more memory of the host or of the card does not raise it. Smaller "
                                "weights (q4, q8, fp16), files "
                                "of external data, or a device such as WebGPU take less of it.";
+static const char how_jetson[] =
+    "A Jetson's GPU shares the memory of the host, so other programs and a desktop count too. Find "
+    "out: tegrastats or free -h before it; swap does not serve the GPU. Smaller weights or a "
+    "smaller "
+    "context, or end the desktop (sudo systemctl isolate multi-user).";
 static const char how_shared[] =
     "A kernel needs more shared memory than a multiprocessor has; no allocator is in it. Use "
     "smaller blocks or layers, or a build for this architecture.";
@@ -269,7 +274,14 @@ const struct message_form message_bares[] = {
     {"totalbytesofndarray>2", MESSAGE_PYTORCH, "MPS", NULL, FORM_BLOCK},
     {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped,
      FORM_HOST | FORM_LIKELY},
-    {"invalid_buffer_size|clcreatebuffer(-61)|clcreatebufferfailed:-61|clcreatebuffererror:-61",
+    {"clcreatebuffer(-4)|clcreatebuffer(-5)|clcreatebufferfailedwitherrorcode-4|"
+     "clcreatebufferfailedwitherror-4|clcreatebufferfailed:-4|clcreatebuffererror:-4",
+     MESSAGE_DRIVER, "OpenCL", message_how_driver, FORM_WORD},
+    {"hiperror2|hiperror:2|hiperrorcode:2", MESSAGE_DRIVER, "HIP", message_how_driver, FORM_WORD},
+    {"clcreatebuffer(-6)|clcreatebufferfailed:-6(", MESSAGE_HOST_PROGRAM, "", NULL,
+     FORM_HOST | FORM_LIKELY},
+    {"invalid_buffer_size|clcreatebuffer(-61)|clcreatebufferfailed:-61|clcreatebuffererror:-61|"
+     "clcreatebufferfailedwitherrorcode-61",
      MESSAGE_DRIVER, "OpenCL", NULL, FORM_BLOCK},
     {"mem_object_allocation_failure|memoryobjectallocationfailure|"
      "opencl_alloc_device_buffer",
@@ -295,6 +307,8 @@ const struct message_form message_bares[] = {
     {"cudamallocfailed:outofmemory|cudamallocretryfailed:outofmemory|"
      "cudasuccess(2vs.0)outofmemory",
      MESSAGE_DRIVER, "CUDA", message_how_driver, 0},
+    {"sortexceededmemorylimit|hash.k2d:cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL,
+     FORM_HOST},
     {"exceededmemorylimit(#>#|memory:usage#kb,limit#kb,failcnt#", MESSAGE_HOST_PROGRAM, "",
      message_how_limit, FORM_HOST},
     {"maximumpoolsizeexceeded|exceededmemorylimit|bad_alloc:out_of_memory|"
@@ -338,6 +352,7 @@ const struct message_form message_bares[] = {
      "call_and_retry_lastallocationfailed|sparkoutofmemoryerror|"
      "bytesofmemory,got#",
      MESSAGE_HOST_PROGRAM, "", how_heap, FORM_HOST},
+    {"(averagemu=", MESSAGE_HOST_PROGRAM, "", how_heap, FORM_HOST | FORM_LIKELY},
     {"webassembly.memory():couldnotallocatememory|aborted(oom).build|runtimeerror:abort(oom)|"
      "cannotenlargememoryarrays",
      MESSAGE_HOST_PROGRAM, "", message_how_web, FORM_HOST},
@@ -373,21 +388,42 @@ const struct message_form message_bares[] = {
      "couldn'tallocatememoryforbam|"
      "device:cpu:0}}failedtoallocatememory",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
+    /* STAR, Bowtie, GAP, Mathematica, CPLEX, Lua, OCaml, SQL Server, Trino, BigQuery, COMSOL, ORCA,
+     * After Effects, Chrome, Android */
+    {"notenoughmemoryforbamsorting|tryingtoallocategenomearrays|outofmemoryallocatingtheebwt|"
+     "reachedthepre-setmemorylimit|nomorememoryavailable.mathematica|cplexerror1001|"
+     "lua:notenoughmemory|luaapi(notenoughmemory|exceptionout_of_memory|"
+     "insufficientsystemmemoryinresourcepool|exceededper-nodememorylimit|"
+     "exceededdistributedusermemorylimit|"
+     "executedintheallottedmemory|outofmemoryduringlufactorization|qcmem.cpp|"
+     "allocateenoughmemorytorenderthecurrentframe|webpage.errorcode:outofmemory",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"lowmemorykiller:kill|lmkd:reclaim|lmkd:kill", MESSAGE_HOST_PROGRAM, "", message_how_limit,
+     FORM_HOST},
+    {"finishedabnormally,osreturnvalue:-9", MESSAGE_HOST_PROGRAM, "", message_how_killed,
+     FORM_HOST | FORM_LIKELY},
+    {"gurobierror:outofmemory|thistaskwithavailableresources", MESSAGE_HOST_PROGRAM, "", NULL,
+     FORM_HOST | FORM_LIKELY},
+    {"nvmapmemallocinternaltagged:", MESSAGE_DRIVER, "CUDA", how_jetson, 0},
     /* R, Stata, SAS, MATLAB, Octave, Java, Ruby, Perl, Haskell, Lisp, MySQL, ClickHouse, Conda,
      * Kaggle, Fortran, GROMACS, macOS, Windows */
-    {"vectormemoryexhausted(limit|vectormemorylimitof|memoryexhausted(limitreached|"
+    {"calloc'couldnotallocatememory(|vectormemoryexhausted(limit|vectormemorylimitof|"
+     "memoryexhausted(limitreached|"
      "refusestoprovidememory|thisstepbecauseofinsufficientmemory|typehelpmemory|type\"helpmemory|"
      "dimensiontoolargeforoctave|insufficientmemoryforthejavaruntime|nomemoryerror|"
      "outofmemoryinperl|notenoughmemory(ram)|outofmemoryattemptingtoserialize|heapexhausted|"
      "outofmemory(needed#|memory_limit_exceeded|"
-     "memorylimit(forquery)exceeded|memorylimit(total)exceeded|condamemoryerror|"
+     "memorylimit(forquery)exceeded|memorylimit(total)exceeded|memorylimitexceeded:woulduse|"
+     "condamemoryerror|"
      "condaprocessranoutofmemory|triedtoallocatemorememorythanisavailable|"
      "insufficientvirtualmemory|allocationwouldexceedmemorylimit|failedtocalloc#elementsofsize|"
      "runoutofapplicationmemory|lowvirtualmemorycondition|computerislowonmemory",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"system.outofmemoryexception|virtualmemoryexhausted|finallinkfailed:memoryexhausted|"
      "enoughhostmemory|outofcpumemory|outofram|usingallavailableram|memoryquotaexceeded|host_"
-     "allocation_failed|error_host_out_of_memory|fatalerror:runtime:outofmemory|systemoutofmemory!|"
+     "allocation_failed|error_host_out_of_memory|fatalerror:runtime:outofmemory|"
+     "outofmemoryruntimestack:|"
+     "systemoutofmemory!|"
      "memoryresourcesareavailabletoprocess|allocate[host]memory|"
      "allocatecpumemory|"
      "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator|"
@@ -428,7 +464,7 @@ const struct message_form message_bares[] = {
     {OTHER_LANGUAGES, MESSAGE_DRIVER, "", message_how_unknown, FORM_NEAR},
     {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"outofvideomemory|morevideomemorythancurrentlyavailable|ranoutofmemory|memoryexhausted|"
-     "devouredallofthememory|"
+     "devouredallofthememory|lowvideomemory|"
      "memorylimitexceeded",
      MESSAGE_DRIVER, "", message_how_unknown, 0},
     {"outofram|ramwasfull|ramisfull|ramexhausted|ramoom", MESSAGE_DRIVER, "", message_how_unknown,

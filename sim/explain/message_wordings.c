@@ -315,11 +315,14 @@ const struct message_form message_forms[] = {
      "cannotallocatevectorofsizeA|toolargeswapspace.A*totalcpumemory|getmemoryforlargeallocationA|"
      "ranoutofmemoryallocatingA*withalignment",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
-    /* sanitizers, libFuzzer, Valgrind */
+    /* sanitizers, libFuzzer, Valgrind, Go, R, mimalloc, PETSc, Oracle */
     {"sanitizerfailedtoallocateA", MESSAGE_HOST_PROGRAM, "", how_shadow, FORM_HOST},
     {"sanitizer:allocatorisoutofmemorytryingtoallocateA|"
      "sanitizer:outofmemory:allocatoristryingtoallocateA|libfuzzer:out-of-memory(malloc(A|"
-     "newsuperblock'srequestforA",
+     "newsuperblock'srequestforA|runtime:outofmemory:cannotallocateA-byte|"
+     "'realloc'couldnotre-allocatememory(A|"
+     "unabletoallocateosmemory(A|ora-04031:unabletoallocateA|petscerror:memoryrequestedA|"
+     "ora-04030:outofprocessmemorywhentryingtoallocateA",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"buffersizeAisgreaterthanthemaximumbuffer&maximumbuffersize(L", MESSAGE_LIBRARY, "WebGPU",
      NULL, FORM_BLOCK},

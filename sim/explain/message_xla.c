@@ -333,7 +333,7 @@ bool message_text_speaks_jax(const struct message_text *text)
 {
     static const char jax[] =
         "xlaruntimeerror|jaxruntimeerror|jaxlib|jax.errors|external/org_tensorflow";
-    static const char tensorflow[] = "tensorflow/|oomwhenallocatingtensor|external/"
+    static const char tensorflow[] = "tensorflow/|itex/|oomwhenallocatingtensor|external/"
                                      "local_|[op:|resourceexhaustederror|resourceexhausted:";
     static const char xla[] =
         "external/xla|external/tsl|resource_exhausted:outofmemory|inmemoryspace";
