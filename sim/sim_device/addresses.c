@@ -298,6 +298,22 @@ bool address_space_take(struct address_space *self, uint64_t bytes, uint64_t *ad
     return true;
 }
 
+/* A range that nothing is left of becomes a gap, unless it stays. */
+static void give_in_range(struct address_space *self, uint64_t address, uint64_t bytes, bool stays)
+{
+    uint32_t range = ar_range_tree_last(&self->pool, self->ranges, address);
+    uint64_t low = at(self, range)->address, range_bytes = at(self, range)->bytes;
+    struct ar_range_node rest = merge(self, &self->rests, address, bytes, low, low + range_bytes);
+    if (stays || rest.bytes < range_bytes) {
+        add(self, &self->rests, rest.address, rest.bytes);
+        return;
+    }
+    drop(self, &self->ranges, range);
+    struct ar_range_node gap =
+        merge(self, &self->gaps, self->top - low - range_bytes, range_bytes, 0, self->top);
+    add(self, &self->gaps, gap.address, gap.bytes);
+}
+
 void address_space_local(struct address_space *self, uint64_t bytes)
 {
     uint64_t before = self->local, before_bytes = self->local_bytes, address;
@@ -308,8 +324,10 @@ void address_space_local(struct address_space *self, uint64_t bytes)
         return;
     self->local = address;
     self->local_bytes = bytes;
-    if (before)
-        address_space_give(self, before, before_bytes);
+    if (before) { /* the driver keeps the range, whether or not there is more in it */
+        self->taken--;
+        give_in_range(self, before, before_bytes, true);
+    }
 }
 
 void address_space_taken(struct address_space *self, uint64_t bytes)
@@ -322,15 +340,5 @@ void address_space_taken(struct address_space *self, uint64_t bytes)
 void address_space_give(struct address_space *self, uint64_t address, uint64_t bytes)
 {
     self->taken--;
-    uint32_t range = ar_range_tree_last(&self->pool, self->ranges, address);
-    uint64_t low = at(self, range)->address, range_bytes = at(self, range)->bytes;
-    struct ar_range_node rest = merge(self, &self->rests, address, bytes, low, low + range_bytes);
-    if (rest.bytes < range_bytes) {
-        add(self, &self->rests, rest.address, rest.bytes);
-        return;
-    }
-    drop(self, &self->ranges, range);
-    struct ar_range_node gap =
-        merge(self, &self->gaps, self->top - low - range_bytes, range_bytes, 0, self->top);
-    add(self, &self->gaps, gap.address, gap.bytes);
+    give_in_range(self, address, bytes, false);
 }

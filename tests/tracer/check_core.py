@@ -123,6 +123,12 @@ def check_the_driver_takes_memory():
         y = torch.cat([x, torch.randn(64, 64, device="cuda").clone()])[:64] @ x
         (y @ x).sum().backward()
 
+    def turned():
+        for layout in (torch.contiguous_format, torch.channels_last):
+            torch.ones(8, 3, 4, 4).to("cuda", memory_format=layout)
+
+    events = [line[:12] for line in traced(turned).lines if line[:2] in ("a,", "!,") and not line.startswith("!,traced")]
+    equal(events, ["!,driver,loc", "a,0,1536,tag", "a,1,1536,tag", "a,2,1536,tag", "!,driver,loc"])
     lines = traced(program).lines
     notes = [line for line in lines if line.startswith("!,driver,")]
     handle = "!,driver,took,67108864"

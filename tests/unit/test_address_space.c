@@ -64,6 +64,22 @@ TEST(local_memory_that_moves)
     assert_int_equal(take(&space, 100), first - 1118 * AR_MIB);
 }
 
+/* vit_merged_tokens: the range of the old local memory stays, though nothing else is in it. */
+TEST(local_memory_that_moves_before_there_are_small_segments)
+{
+    CLOSED(address_space_close) struct address_space space;
+    assert_true(address_space_open(&space, TOP, UNIT));
+    const uint64_t threads = 132 * 2048;
+    address_space_local(&space, threads * 1024);
+    uint64_t first = take(&space, 20);
+    address_space_local(&space, threads * 1376);
+    assert_int_equal(take(&space, 2), first - 494 * AR_MIB);
+    assert_int_equal(take(&space, 2), first - 492 * AR_MIB);
+    assert_int_equal(take(&space, 20), first - 488 * AR_MIB);
+    assert_int_equal(take(&space, 2), first - 490 * AR_MIB);
+    assert_int_equal(take(&space, 20), first - 468 * AR_MIB);
+}
+
 TEST(local_memory_is_known_from_the_start_or_never)
 {
     CLOSED(address_space_close) struct address_space space;

@@ -5,7 +5,7 @@ allocators break ties (results/published/h200/addresses.md, measured with PyTorc
 """
 import torch
 
-from .kernels_shape import dense
+from .kernels_misc import alike, temporary
 
 LOCAL = 1024  # bytes of local memory that the driver keeps for each thread of a card
 LOCAL_OF_KERNELS = 1376  # what it keeps from the first of most of PyTorch's kernels on
@@ -30,9 +30,11 @@ def is_small(func, args, outs):
     if name not in COPIES:
         return name in SMALL or name.startswith(("empty", "new_empty"))
     source, target = args[COPIES[name]], outs[0] if outs else None
-    if not isinstance(source, torch.Tensor) or target is None or (source.dtype == target.dtype and dense(source)):
+    if not isinstance(source, torch.Tensor) or target is None:
         return True
-    return source.device.type != "cuda" or target.device.type != "cuda"
+    if source.device.type != target.device.type:  # a kernel copies what is not in the order of its source
+        return not temporary(target, source, len(args) > 2 and args[2])
+    return target.device.type != "cuda" or source.dtype == target.dtype and alike(source, target)
 
 
 class Driver:

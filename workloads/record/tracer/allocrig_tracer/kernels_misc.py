@@ -175,22 +175,24 @@ def alike(first, second):
         s for s, n in zip(strides_of(second), second.shape) if int(n) > 1]
 
 
-def transfer(steps, target, source, non_blocking):
-    """copy_requires_temporaries of Copy.cu, for copies between host and card."""
+def temporary(target, source, non_blocking):
+    """Bytes of what copy_requires_temporaries of Copy.cu makes on the card, for copies between host and card. A kernel
+    copies it, or fills it."""
     if on_card(target) == on_card(source):
-        return steps
+        return 0
     same = dtype_of(target) == dtype_of(source)
     if same and list(target.shape) == list(source.shape) and alike(target, source):
-        return steps
+        return 0
     if on_card(target):
         if non_blocking and not same:
-            return steps.spend(numel(target) * item_bytes(source))
-        if not contiguous(target):
-            return steps.spend(bytes_of(target))
-        return steps
-    if not contiguous(source):
-        return steps.spend(numel(target) * item_bytes(source))
-    return steps
+            return numel(target) * item_bytes(source)
+        return 0 if contiguous(target) else bytes_of(target)
+    return 0 if contiguous(source) else numel(target) * item_bytes(source)
+
+
+def transfer(steps, target, source, non_blocking):
+    made = temporary(target, source, non_blocking)
+    return steps.spend(made) if made else steps
 
 
 def copy_(args, kwargs, outs, ctx):
