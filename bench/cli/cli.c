@@ -11,6 +11,7 @@
 #include "bench/suite/suite.h"
 #include "sim/fidelity/fidelity.h"
 #include "sim/sim_device/profile.h"
+#include "workloads/formats/torch/sidecar.h"
 #include "workloads/io/file.h"
 
 #define NAMES_MOST 64
@@ -573,7 +574,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
  *    files are compared, not the paths.
  * 5. A spec has its file between other words: TRACE:device=0, sim:profile=FILE. So has a line of a
  *    suite, and the command line of a program. Which word is a file depends on the spec, so each
- *    part that is one counts. */
+ *    part that is one counts. A recorded CSV is read with the .json beside it. */
 
 static bool is_one(const struct stat *left, const struct stat *right)
 {
@@ -614,10 +615,26 @@ bool cli_same_file(const char *left, const char *right)
     return there ? stat(right, &b) == 0 && is_one(&a, &b) : same_place(left, right);
 }
 
+/* True if the file is the .json that is read with a recorded CSV, and no result beside one. */
+static bool is_beside(const char *csv, const struct stat *file)
+{
+    struct stat about;
+    char head[64] = "";
+    AR_FREED char *path = strstr(csv, ".csv") ? sidecar_path(csv) : NULL;
+    if (!path || stat(path, &about) != 0 || !is_one(&about, file))
+        return false;
+    FILE *in = fopen(path, "re");
+    size_t length = in ? fread(head, 1, sizeof head - 1, in) : 0;
+    head[length] = '\0';
+    if (in)
+        fclose(in);
+    return !strstr(head, "\"allocrig.");
+}
+
 static bool is_file(void *file, const char *path)
 {
     struct stat about;
-    return stat(path, &about) == 0 && is_one(&about, file);
+    return stat(path, &about) == 0 && (is_one(&about, file) || is_beside(path, file));
 }
 
 static bool lines_name(const char *path, struct stat *file)

@@ -183,6 +183,15 @@ refuses learned_is_not_written_over 2 "$over" gen "learned:trace=$tmp/in.trace,s
 refuses workload_of_a_suite_is_not_written_over 2 "$over" run "$tmp/in_files.ini" --csv "$tmp/in.trace"
 refuses profile_of_a_grid_is_not_written_over 2 "$over" sweep "$tmp/in_files.ini" --json "$tmp/in.profile"
 refuses workload_of_a_tenant_is_not_written_over 2 "$over" tenants "$tmp/in_tenants.ini" --series "$tmp/in.trace"
+cp tests/golden/data/pages/odd/beside.csv "$tmp/in_beside.csv"
+cp tests/golden/data/pages/odd/beside.json "$tmp/in_beside.json"
+cp "$tmp/in_beside.csv" "$tmp/alone.csv"
+sums=$(sha256sum "$tmp"/in*)
+refuses settings_of_a_recording_are_not_written_over 2 "$over" run -d sim -p torch -w "$tmp/in_beside.csv" --json "$tmp/in_beside.json"
+for time in first second; do
+    run run -d sim -p torch -w "$tmp/alone.csv" --json "$tmp/alone.json"
+    check "results_beside_a_recording_the_${time}_time" [ "$status" = 0 ]
+done
 refuses script_is_not_written_over 2 "fits: --json $over" fits --json "$tmp/in.trace" -- sh "$tmp/../$(basename "$tmp")/in.trace"
 refuses script_is_not_traced_over 2 "trace: --output $over" trace -o "$tmp/in.trace" --steps 1 -- sh -c ". '$tmp/in.trace'"
 refuses script_is_not_recorded_over 2 "record: --output $over" record -o "$tmp/in.trace" -- sh "$tmp/in.trace"

@@ -19,8 +19,7 @@ void sidecar_close(struct sidecar *sidecar)
     *sidecar = (struct sidecar){0};
 }
 
-/* "x.json" for "x.csv.gz", "x.csv.zst" and "x.csv"; NULL: no host memory. */
-static char *path_beside(const char *csv_path)
+char *sidecar_path(const char *csv_path)
 {
     size_t length = strlen(csv_path);
     static const char *const endings[] = {".gz", ".zst", ".csv"};
@@ -181,7 +180,7 @@ static enum ar_status take_stats(const json_t *root, struct trace_stats *out,
 static enum ar_status read_file(const char *csv_path, struct trace_info *info, struct sidecar *out,
                                 struct trace_stats *stats, struct ar_error *error)
 {
-    char *path = path_beside(csv_path);
+    char *path = sidecar_path(csv_path);
     json_t *root = NULL;
     enum ar_status status = AR_OK;
     AR_TRY_MEMORY(path, error, "%s", csv_path);

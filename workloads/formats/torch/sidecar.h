@@ -20,6 +20,9 @@ struct sidecar {
     size_t segment_count;
 };
 
+/* "x.json" for "x.csv.gz", "x.csv.zst" and "x.csv". The caller frees it; NULL: no host memory. */
+char *sidecar_path(const char *csv_path);
+
 /* Reads the .json of `csv_path` into `info` and `out`; without one both stay unchanged. FORMAT if
  * it is no such file. The caller closes `out`. */
 enum ar_status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
