@@ -392,7 +392,7 @@ const struct message_form message_bares[] = {
      * After Effects, Chrome, Android */
     {"notenoughmemoryforbamsorting|tryingtoallocategenomearrays|outofmemoryallocatingtheebwt|"
      "reachedthepre-setmemorylimit|nomorememoryavailable.mathematica|cplexerror1001|"
-     "lua:notenoughmemory|luaapi(notenoughmemory|exceptionout_of_memory|"
+     "lua:notenoughmemory|luaapi(notenoughmemory|fatalerror:exceptionout_of_memory|"
      "insufficientsystemmemoryinresourcepool|exceededper-nodememorylimit|"
      "exceededdistributedusermemorylimit|"
      "executedintheallottedmemory|outofmemoryduringlufactorization|qcmem.cpp|"

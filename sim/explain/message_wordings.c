@@ -154,7 +154,7 @@ const struct message_form message_forms[] = {
      FORM_LAST},
     {"devicestoreexhausted,unabletoallocateA&totalrmmallocatedisP", MESSAGE_SPARK, "", how_spark,
      FORM_LAST},
-    {"can'tcreateasession*failedtoallocateabufferofsizeA|"
+    {"can'tcreateasession.failedtoallocateabufferofsizeA|"
      "cannotenlargememoryarraystosizeA",
      MESSAGE_HOST_PROGRAM, "", message_how_web, FORM_HOST},
     /* The exact bytes; the line before has them in MiB. */
@@ -310,7 +310,8 @@ const struct message_form message_forms[] = {
      "os::commit_memory(*,A,#)failed|nativememoryallocation(mmap)failedtomapA|"
      "nativememoryallocation(malloc)failedtoallocateA|errorallocatingA*errortermination|"
      "memoryspacenamed\"host\"failed*allocationofsizeA|heap_alloc:cannotallocateA|"
-     "binary_alloc:cannotallocateA|failedonrequestofsizeA|"
+     "binary_alloc:cannotallocateA|failedonrequestofsizeA*inmemorycontext|"
+     "detail:'failedonrequestofsizeA|detail:failedonrequestofsizeA|"
      "cannotallocateAforusmhost|failedtoreallocA|cudamallochostofsizeA|"
      "cannotallocatevectorofsizeA|toolargeswapspace.A*totalcpumemory|getmemoryforlargeallocationA|"
      "ranoutofmemoryallocatingA*withalignment",
