@@ -41,8 +41,9 @@ PIC  := -fPIC -fno-semantic-interposition -fexceptions -fvisibility=hidden
 
 # ---- what is there ------------------------------------------------------------------------------
 
-header  = $(shell printf '\043include <%s>\n' stddef.h stdarg.h setjmp.h stdint.h $(1) | \
-              $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
+HEADERS := $(shell for name in jansson zstd zlib sqlite3 cmocka cuda; do \
+               printf '\043if __has_include(<%s.h>)\n%s.h\n\043endif\n' $$name $$name; done | $(CC) -E -P -x c - 2>/dev/null)
+header  = $(if $(filter $(1),$(HEADERS)),1,0)
 program = $(if $(shell command -v $(1) 2>/dev/null),1,0)
 yes     = $(filter 1,$(1))
 

@@ -19,11 +19,7 @@ done
 # A compiler that finds no header of two of the libraries.
 cat >"$TEST_TMP/cc" <<'END'
 #!/bin/bash
-case " $* " in *" -E "*)
-    text=$(cat)
-    case $text in *zlib.h* | *jansson.h*) exit 1 ;; esac
-    exec cc "$@" <<<"$text" ;;
-esac
+case " $* " in *" -E "*) exec cc "$@" < <(sed 's/<\(zlib\|jansson\)\.h>/<none.h>/') ;; esac
 exec cc "$@"
 END
 chmod +x "$TEST_TMP/cc"
