@@ -158,6 +158,10 @@ static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_
                           "\"%.40s\" is not a capacity in peak live bytes; write numbers from 1 "
                           "up, such as 1.00 1.05 1.5; a comma separates two of them",
                           word);
+    for (size_t i = 0; i < self->ratio_count; i++)
+        if (self->ratios[i] == ratio)
+            return ar_invalid(error, "capacity %.40s is given twice in [slowdown]; name it once",
+                              word);
     if (self->ratio_count == SUITE_RATIOS_MOST)
         return ar_invalid(error, "there are more than %d capacities in [slowdown]",
                           SUITE_RATIOS_MOST);

@@ -128,6 +128,7 @@ bad unknown_key ':2: there is no key "metric" here; did you mean "metrics"' '[su
 bad not_a_key ':3: "growth" is not of the form key = value' '[suite]' '# x' growth
 bad bad_value ':2: host "fast" is not known; it is none, recorded or open' '[suite]' 'host = fast'
 bad bad_ratio ':2: "0.5" is not a capacity' '[slowdown]' 'at = 1 0.5'
+bad a_ratio_twice ':2: capacity 1.50 is given twice in [[]slowdown[]]; name it once' '[slowdown]' 'at = 1.5 2 1.50'
 bad bad_capacity ':2: .*"huge" is not a size' '[suite]' 'capacities = huge'
 printf '[suite]\nname = a\0b\n' >"$tmp/zero.ini"
 refuses zero_byte 2 "$tmp/zero.ini:2: holds a zero byte" run -d sim "$tmp/zero.ini"
