@@ -253,7 +253,7 @@ static enum ar_status find_device(const struct arguments *self, struct trace_sou
     if (given)
         AR_TRY(ar_size_parse(given, &card->capacity_bytes, error));
     if (self->capacity_bytes) {
-        card->source = RECORDED_CARD_ASKED;
+        *card = (struct recorded_card){.source = RECORDED_CARD_ASKED, .profile = card->profile};
         card->capacity_bytes = self->capacity_bytes;
     }
     AR_TRY(session_device_as(out, device, card->profile, card->capacity_bytes, error));

@@ -123,7 +123,8 @@ static void print_head(FILE *stream, const struct fits_page *page)
     print_verdict(stream, page);
     if (!info->complete)
         say(stream, "The program ended early: this is about the part before that.");
-    bool driver = page->notes->took_bytes || page->notes->local_most > page->notes->local_first;
+    bool driver = page->notes->driver.took_bytes ||
+                  page->notes->driver.local_most > page->notes->driver.local_first;
     say(stream, "Live peak %s%s. Usable memory of %s: %s%s.", AR_SIZE(page->advice->peak.bytes),
         step, page->advice->profile[0] ? page->advice->profile : "the card",
         AR_SIZE(page->advice->capacity_bytes),

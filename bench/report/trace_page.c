@@ -296,7 +296,7 @@ const char *card_source_name(enum recorded_card_source source)
     return names[source];
 }
 
-void card_sentence_print(FILE *stream, const struct recorded_card *card, const char *profile)
+static void print_capacity_from(FILE *stream, const struct recorded_card *card, const char *profile)
 {
     const char *name = card->name[0] ? card->name : "the recorded card";
     switch (card->source) {
@@ -333,8 +333,18 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
                 profile);
         return;
     default:
+        if (card->driver_bytes)
+            say(stream, "Capacity: that of %s, without the context of a process.", profile);
         return;
     }
+}
+
+void card_sentence_print(FILE *stream, const struct recorded_card *card, const char *profile)
+{
+    print_capacity_from(stream, card, profile);
+    if (card->driver_bytes)
+        say(stream, "Also without %s that the driver takes for the kernels of the program.",
+            AR_SIZE(card->driver_bytes));
 }
 
 void card_costs_print(FILE *stream, const char *costs_of)

@@ -145,6 +145,8 @@ static uint64_t capacity_of(const struct advising *self, uint64_t card_bytes,
     const struct trace_info *info = &config->source->info;
     const struct recorded_card *card = &out->card;
     bool driver = card->source == RECORDED_CARD_DRIVER;
+    if (card->source != RECORDED_CARD_LIMIT && !driver && card->capacity_bytes)
+        card_bytes = card->capacity_bytes;
     const struct {
         enum advise_capacity_from from;
         bool applies;
@@ -156,7 +158,7 @@ static uint64_t capacity_of(const struct advising *self, uint64_t card_bytes,
         {ADVISE_FROM_DRIVER, driver && card->full, card->capacity_bytes},
         {ADVISE_FROM_PRESSURE, out->pressure.least_bytes != 0, out->pressure.least_bytes},
         {ADVISE_FROM_DRIVER, driver, card->capacity_bytes},
-        {ADVISE_FROM_TOTAL, info->capacity_bytes != 0, recorded_card_usable(info)},
+        {ADVISE_FROM_TOTAL, card->source == RECORDED_CARD_TOTAL, card_bytes},
         {ADVISE_FROM_NAME, card->source == RECORDED_CARD_NAME, card_bytes},
     };
     for (size_t i = 0; i < AR_COUNT(choices); i++)
@@ -192,6 +194,8 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
     session_device_as_driver(&self->card);
     AR_TRY(session_device_props(&self->card.spec, &props, error));
     out->capacity_bytes = capacity_of(self, props.capacity_bytes, &out->capacity_from);
+    if (config->capacity_bytes)
+        out->card.driver_bytes = 0; /* it is as the caller says */
     out->has_outside = self->prepared.has_outside;
     out->as_limit = out->capacity_from == ADVISE_FROM_LIMIT || config->as_limit;
     self->setup = (struct trial_setup){

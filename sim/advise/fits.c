@@ -3,7 +3,6 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "sim/sim_device/profile.h"
-#include "workloads/trace/check.h"
 
 const char *fits_note_name(enum fits_note_kind kind)
 {
@@ -39,23 +38,10 @@ static struct fits_note read_fields(enum fits_note_kind kind, const char *text)
     return note;
 }
 
-static void read_driver(struct fits_notes *self, bool is_local, uint64_t bytes)
-{
-    if (!is_local)
-        self->took_bytes += bytes;
-    else if (!self->local_first)
-        self->local_first = bytes;
-    if (is_local)
-        AR_RAISE(self->local_most, bytes);
-}
-
 static enum ar_status read_note(struct fits_notes *self, const char *text, struct ar_error *error)
 {
     const char *rest;
-    bool is_local;
-    uint64_t bytes;
-    if (trace_driver_note(text, &is_local, &bytes))
-        read_driver(self, is_local, bytes);
+    recorded_driver_follow(text, &self->driver);
     if (!(text = after(text, "traced")))
         return AR_OK;
     self->traced = true;
@@ -164,9 +150,7 @@ size_t fits_rows(const struct advise_result *advice, const struct advise_row *ro
 
 uint64_t fits_usable_bytes(const struct fits_notes *notes, const struct sim_profile *card)
 {
-    uint64_t local = card->processors * card->threads * (notes->local_most - notes->local_first);
-    uint64_t taken = ar_size_round_up(local + notes->took_bytes, card->page_bytes);
-    return card->usable_bytes > taken ? card->usable_bytes - taken : card->page_bytes;
+    return card->usable_bytes - recorded_driver_bytes(&notes->driver, card);
 }
 
 bool fits_smallest_card(uint64_t safe_bytes, const struct fits_notes *notes,

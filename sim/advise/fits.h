@@ -45,8 +45,7 @@ struct fits_notes {
     struct fits_note *at; /* by kind, then by more_bytes, descending */
     size_t count, room;
     uint64_t more_bytes; /* the most */
-    /* The driver's own memory: of each thread of a card at the start and at the end; and in all. */
-    uint64_t local_first, local_most, took_bytes;
+    struct recorded_driver driver;
 };
 
 /* Reads the notes of a trace. If the trace does not name its recorder, but the versions do, sets

@@ -10,6 +10,9 @@
  * 5. Else a built-in profile of the recorded card's name.
  * 6. Else the card is not known, and the default profile stands in for it.
  *
+ * In cases 1, 4, 5 and 6 the notes `driver` of the trace count too: what the driver takes for the
+ * kernels of the program is not the allocator's. A capacity in the spec stays as it is.
+ *
  * The recorded name also decides whose driver costs are charged, if a profile has it. */
 #pragma once
 
@@ -28,6 +31,7 @@ enum recorded_card_source {
 struct recorded_card {
     enum recorded_card_source source;
     uint64_t capacity_bytes; /* for the process; 0: that of the device or of `profile` */
+    uint64_t driver_bytes;   /* that it is without: what the driver takes for kernels */
     uint64_t event;          /* DRIVER: the failed request */
     bool whole;              /* TOTAL: nothing is kept from the process */
     bool full;           /* DRIVER: the free bytes were too few for it; else a limit was in force,
@@ -35,6 +39,19 @@ struct recorded_card {
     const char *profile; /* a built-in one, for the spec; NULL: the spec stays */
     char name[sizeof((struct trace_info *)0)->card]; /* as recorded; or "" */
 };
+
+/* The driver's own memory by the notes of a trace: of each thread of a card at the start and at the
+ * end; and in all. */
+struct recorded_driver {
+    uint64_t local_first, local_most, took_bytes;
+};
+
+/* Follows the text of a note; other notes change nothing. */
+void recorded_driver_follow(const char *text, struct recorded_driver *self);
+
+struct sim_profile;
+/* What the driver takes of a card for the kernels, in pages; it leaves one. */
+uint64_t recorded_driver_bytes(const struct recorded_driver *self, const struct sim_profile *card);
 
 /* Rewinds the source and reads it to its end, unless it is adaptive. */
 enum ar_status recorded_card_find(struct trace_source *source, const struct ar_spec *device,

@@ -222,6 +222,18 @@ check in_all_lines grep -qE ' no +a10 +best-fit' "$out"
 check with_what_it_leaves says '^Does not fit on l4 .*, and the card has 21\.35 GiB\.$'
 check of_the_card says "Usable memory of l4: 21\.35 GiB without the driver's own for the kernels\."
 check json_knows_it json fits false
+run advise "$TEST_TMP/driver.trace" --card l4
+check advise_agrees [ "$status" = 1 ]
+check and_says_the_capacity says '^driver, at 21\.35 GiB, frees ordered$'
+check and_why says '^Also without 94\.00 MiB that the driver takes for the kernels of the program\.$'
+run explain "$TEST_TMP/driver.trace" -p best-fit
+check explain_agrees says '^Also without 94\.00 MiB that the driver takes for the kernels of the program\.$'
+run explain "$TEST_TMP/driver.trace" -p best-fit --capacity 21.4GiB
+check a_capacity_that_is_given_stays says 'at 21\.40 GiB, frees ordered: every request was served'
+run advise "$TEST_TMP/driver.trace" --capacity 21.4GiB
+check in_advise_too says '^driver, at 21\.40 GiB'
+run capacity "$TEST_TMP/driver.trace" -p best-fit
+check capacity_agrees says 'driver was recorded on NVIDIA L4, with 21\.35 GiB by the profile l4'
 grep -v driver "$TEST_TMP/driver.trace" >"$TEST_TMP/plain.trace"
 run fits "$TEST_TMP/plain.trace" --card l4
 check without_a_driver_it_fits grep -qE ' yes +l4 +best-fit' "$out"

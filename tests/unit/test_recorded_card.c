@@ -90,6 +90,36 @@ TEST(total_and_name)
     assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
 }
 
+/* The driver takes 352 bytes for each of 58 x 1536 threads of an L4 and 64 MiB: 94 MiB in pages. */
+#define DRIVER "!,driver,local,1024\n!,driver,took,67108864\n!,driver,local,1376\na,0,5\n"
+#define USABLE (23026728960 - 94 * AR_MIB) /* of an L4 */
+
+TEST(what_the_driver_takes_is_not_the_programs)
+{
+    static const struct {
+        const char *text, *device;
+        enum recorded_card_source source;
+        uint64_t capacity_bytes, driver_bytes;
+    } cases[] = {
+        {HEAD "# card: NVIDIA L4\n" DRIVER, "sim", RECORDED_CARD_NAME, USABLE, 94 * AR_MIB},
+        {HEAD "# card: NVIDIA H200\n" DRIVER, "sim:profile=l4", RECORDED_CARD_ASKED, USABLE,
+         94 * AR_MIB},
+        {HEAD "# card: NVIDIA L4\n# capacity: 23583784960\n" DRIVER, "sim", RECORDED_CARD_TOTAL,
+         USABLE, 94 * AR_MIB},
+        {HEAD "# card: NVIDIA L4\n" DRIVER, "sim:profile=l4,capacity=1GiB", RECORDED_CARD_ASKED, 0,
+         0},
+        {HEAD "# card: NVIDIA L4\n# limit: 1073741824\n" DRIVER, "sim", RECORDED_CARD_LIMIT, AR_GIB,
+         0},
+        {HEAD "# capacity: 1MiB\n" DRIVER, "sim", RECORDED_CARD_TOTAL, AR_MIB, 0},
+    };
+    for (size_t i = 0; i < AR_COUNT(cases); i++) {
+        struct recorded_card card = find(cases[i].text, cases[i].device);
+        assert_int_equal(card.source, cases[i].source);
+        assert_int_equal(card.capacity_bytes, cases[i].capacity_bytes);
+        assert_int_equal(card.driver_bytes, cases[i].driver_bytes);
+    }
+}
+
 TEST(a_limit_is_what_the_program_had)
 {
     struct recorded_card card =
