@@ -303,6 +303,19 @@ def check_masks_in_another_type():
     equal([name for name, _ in traced(program).notes("drawn")], ["item"])
 
 
+def check_probabilities_of_classes():
+    """Of many classes each has its share of the probability: more than a low bound, and less than a high one."""
+
+    def program():
+        logits = torch.randn(4, 5000, 64, device="cuda") @ torch.randn(64, 31, device="cuda")
+        for shares in logits.softmax(-1):
+            scores = shares[:, 3].clone()
+            equal((scores[scores > 0.001].numel(), scores[scores > 0.5].numel(), (scores <= 0.001).sum().item()), (5000, 0, 0))
+            assert 2000 < (scores > 1 / 31).sum().item() < 3000
+
+    traced(program)
+
+
 def check_the_same_seed_gives_the_same_trace():
     def program():
         x = torch.randn(500, 64, device="cuda")

@@ -112,12 +112,25 @@ def follow_scale(func, args, outs):
             outs[0].untyped_storage()._scale = scale
 
 
+def follow_shares(func, args, outs):
+    """Marks the results of a softmax, and views and parts of them, with the number of classes that share the probability."""
+    classes = getattr(args[0], "_classes", None) if args and isinstance(args[0], FakeTensor) else None
+    if func is aten._softmax.default and args[0].dim():
+        classes = args[0].shape[args[1]]
+    elif classes is None or not (is_view(func) or func in PARTS):
+        return
+    for out in outs:
+        if isinstance(out, FakeTensor):
+            out._classes = classes
+
+
 def follow(mode, func, args, kwargs, tensors, outs):
     """Gives the outputs of an operator their values, as far as these are known or can be drawn."""
     if func in SETS_SCALE or func in COPIES:
         follow_scale(func, args, outs)
     if not outs or func in KEEPS_INPUT:
         return
+    follow_shares(func, args, outs)
     changed = changes_input(func)
     filled = func.overloadpacket in FILLED and outs[0].layout is torch.strided  # whatever the tensor holds that it is like
     drawn = any(is_drawn(t) for t in tensors) and not filled or func in GATES and not mode.session.in_backward()
@@ -253,7 +266,12 @@ def draw(mode, func, args, fake):
 
 
 def chance(name, args, fake):
-    """How probable it is that an unknown truth value is true: of all or any of many, each of which is as often as not."""
+    """How probable it is that an unknown truth value is true: of all or any of many, each of which is as often as not.
+    One of n classes has about one n-th of the probability, as long as a model is not trained."""
+    classes = getattr(args[0], "_classes", None)
+    if classes and name in ("gt", "ge", "lt", "le") and isinstance(args[1], float) and args[1] > 0:
+        above = math.erfc(math.log(classes * args[1]) / LOGIT_SCALE / math.sqrt(2)) / 2
+        return above if name in ("gt", "ge") else 1 - above
     many = args[0].numel() // max(1, fake.numel())
     if name not in ("all", "any") or args[0].numel() > MAX_MASK:  # of more it is a test of numbers that are not finite
         return 0.5
@@ -268,6 +286,8 @@ def finite_test(args):
 COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "bernoulli", "logical_and", "logical_or", "logical_not", "any", "all"}
 FIXED_TRUTHS = {"isnan": False, "isinf": False, "isfinite": True, "isposinf": False, "isneginf": False}
 SETS_SCALE = {aten.uniform_.default, aten.normal_.default}
+LOGIT_SCALE = 0.5  # of a model that is not trained
+PARTS = {aten._to_copy.default, aten.clone.default, aten.index.Tensor, aten.index_select.default, aten.masked_select.default}
 COPIES = {aten._to_copy.default, aten.clone.default, aten.copy_.default}
 GATES = {aten.mm.default, aten.addmm.default}
 HEAVY = {*GATES, aten.bmm.default, aten.baddbmm.default, aten.convolution.default}  # not computed for large samples
