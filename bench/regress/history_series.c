@@ -132,7 +132,19 @@ static enum ar_status add_run(struct making *self, size_t line, const struct his
 }
 
 /* The timed metrics must be known before any series is made. */
-static enum ar_status find_timed(struct making *self)
+static enum ar_status note_timed(struct making *self, size_t line, const struct history_run *run,
+                                 size_t index)
+{
+    (void)line;
+    for (int m = 0; m < METRIC_COUNT; m++)
+        self->runs[index].timed[m] |= run->timed[m];
+    return AR_OK;
+}
+
+/* Calls it for each wanted run of each line, with the index of the run. */
+static enum ar_status each_run(struct making *self,
+                               enum ar_status (*step)(struct making *, size_t,
+                                                      const struct history_run *, size_t))
 {
     for (size_t i = 0; i < self->history->count; i++) {
         const struct history_line *line = &self->history->lines[i];
@@ -143,24 +155,7 @@ static enum ar_status find_timed(struct making *self)
             size_t index = track(self, run, near);
             if (index == SIZE_MAX)
                 return ar_no_memory(self->error, "the history");
-            for (int m = 0; m < METRIC_COUNT; m++)
-                self->runs[index].timed[m] |= run->timed[m];
-            near = index + 1;
-        }
-    }
-    return AR_OK;
-}
-
-static enum ar_status add_runs(struct making *self)
-{
-    for (size_t i = 0; i < self->history->count; i++) {
-        const struct history_line *line = &self->history->lines[i];
-        for (size_t j = 0, near = 0; j < line->run_count; j++) {
-            const struct history_run *run = &line->runs[j];
-            if (!is_wanted(self->rules, run->policy, run->workload, run->workload_name))
-                continue;
-            size_t index = track(self, run, near);
-            AR_TRY(add_run(self, i, run, index));
+            AR_TRY(step(self, i, run, index));
             near = index + 1;
         }
     }
@@ -200,8 +195,8 @@ static enum ar_status make_series(struct history_judged *self, const struct hist
                                   const struct history_rules *rules, struct ar_error *error)
 {
     struct making making = {.out = self, .history = history, .rules = rules, .error = error};
-    enum ar_status status = find_timed(&making);
-    AR_THEN(status, add_runs(&making));
+    enum ar_status status = each_run(&making, note_timed);
+    AR_THEN(status, each_run(&making, add_run));
     size_t first = self->count;
     for (size_t i = 0; i < history->count && !status; i++)
         for (size_t j = 0; j < history->lines[i].count_count && !status; j++)
