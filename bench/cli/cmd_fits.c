@@ -111,6 +111,17 @@ static const struct cli_page page = {
     .program = true,
 };
 
+/* Whether a word of the command has {NAME}. */
+static bool has_mark(char *const *command, const char *name)
+{
+    char mark[80];
+    snprintf(mark, sizeof mark, "{%s}", name);
+    for (; command && *command; command++)
+        if (strstr(*command, mark))
+            return true;
+    return false;
+}
+
 static enum ar_status read_arguments(int argc, char **argv, struct arguments *self,
                                      struct ar_error *error)
 {
@@ -122,6 +133,7 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
     if (program->card)
         AR_TRY(ar_error_prefix(error, traced_card_find(program->card, &card, error), "fits"));
     memcpy(self->card, card.name, sizeof self->card);
+    self->vary.is_argument = has_mark(program->command, self->vary.name);
     if (program->seed)
         self->first_seed = strtoull(program->seed, NULL, 10);
     if (!self->file == !program->command)
@@ -481,7 +493,12 @@ static enum ar_status search(struct arguments *self, struct ar_error *error)
         vary->value = vary->low;
     self->spread = (struct fits_spread){0}; /* it is that of one value */
     self->runs_most = 0;
-    for (size_t i = 0; i < vary->settings && !status; i++)
+    if (vary->has_no_effect && !status)
+        fprintf(stderr,
+                "allocrig: %s=%" PRIu64 " and %s=%" PRIu64 " take the same memory; the page says "
+                "what to do\n",
+                vary->name, vary->low, vary->name, vary->high);
+    for (size_t i = 0; i < vary->settings && !status && !vary->has_no_effect; i++)
         if (vary->fits[i])
             fprintf(stderr, "allocrig: the search found %s=%" PRIu64 "%s\n", vary->name,
                     vary->fits[i], i ? " with expandable_segments:True" : "");
@@ -529,8 +546,15 @@ static enum ar_status does_not_fit(const struct arguments *self, struct ar_error
                  "; %s=%" PRIu64 " is the least that was asked for, a smaller "
                  "one may fit: --vary %s=1..%" PRIu64,
                  vary->name, vary->low, vary->name, vary->low - 1);
+    else if (vary->name[0] && !vary->is_argument)
+        snprintf(
+            next, sizeof next,
+            "; if the program does not read %s from its environment, write {%s} in the command",
+            vary->name, vary->name);
     else if (self->program.command && !vary->name[0])
-        snprintf(next, sizeof next, "; --vary BATCH=1..64 finds the largest BATCH that fits");
+        snprintf(next, sizeof next,
+                 "; --vary BATCH=1..64 finds the largest that fits of BATCH in the environment, or "
+                 "{BATCH} in the command");
     return ar_error_set(error, AR_NEGATIVE,
                         "it does not fit on %s under any setting of the allocator%s",
                         self->program.card, next);

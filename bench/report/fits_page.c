@@ -242,11 +242,14 @@ static void print_vary(FILE *stream, const struct fits_vary *vary)
         return;
     fputc('\n', stream);
     if (vary->has_no_effect)
+        say(stream, "%" PRIu64 " and %" PRIu64 " take the same memory: %s", vary->low, vary->high,
+            vary->is_argument ? "the value changes nothing."
+                              : "perhaps the value changes nothing.");
+    if (!vary->is_argument && (vary->has_no_effect || !vary->fits[0]))
         say(stream,
-            "%" PRIu64 " and %" PRIu64
-            " take the same memory: does the program read %s from its environment? "
-            "For an argument, write {%s} in the command.",
-            vary->low, vary->high, vary->name, vary->name);
+            "Does the program read %s from its environment? For an argument, write {%s} in the "
+            "command.",
+            vary->name, vary->name);
     for (size_t i = 0; i < vary->settings; i++) {
         char value[64];
         snprintf(value, sizeof value, "none of %" PRIu64 " to %" PRIu64, vary->low, vary->high);
@@ -444,7 +447,7 @@ static void write_vary(struct json_writer *json, const struct fits_vary *vary)
     if (!vary->name[0])
         return;
     json_begin_object(json, "vary");
-    JSON_PUT(json, vary, name, low, high, value);
+    JSON_PUT(json, vary, name, low, high, value, has_no_effect);
     for (size_t i = 0; i < FITS_SETTINGS; i++)
         json_put_some(json, names[i], vary->fits[i]);
     json_put_integer(json, "runs", vary->runs);

@@ -188,6 +188,7 @@ struct fits_vary {
     char name[64]; /* "": there was no search */
     uint64_t low, high, runs;
     uint64_t value;                /* of the page */
+    bool is_argument;              /* the command has {NAME} */
     bool has_no_effect;            /* low and high take the same memory */
     size_t settings;               /* that were searched */
     uint64_t fits[FITS_SETTINGS];  /* the largest that fits; 0: none */

@@ -95,7 +95,7 @@ check another_measured_release_is_named says 'kernels take for themselves was me
 
 run fits --card l4 -- python3 "$program" 900
 check the_answer_is_no [ "$status" = 1 ]
-check with_a_sentence said '^allocrig: it does not fit on l4 under any setting of the allocator; --vary BATCH=1\.\.64 finds the largest BATCH that fits$'
+check with_a_sentence said '^allocrig: it does not fit on l4 under any setting of the allocator; --vary BATCH=1\.\.64 finds the largest that fits of BATCH in the environment, or {BATCH} in the command$'
 check in_words says '^Does not fit on l4 under any setting of the allocator: it needs 25\.82 GiB, and the card has 21\.45 GiB\.'
 check and_no_suggestion not says '^(Suggested|To need less|Least memory)'
 check and_the_card_that_serves grep -qE '^26434\.0|^ *26434\.0 +26434\.0 +no +rtx5090 +the default' "$out"
@@ -148,7 +148,16 @@ check in_two_runs runs 2
 check a_value_with_an_effect not grep -q 'take the same memory' "$out"
 if long a_value_without_effect which_is_narrow none_fits in_one_run none_is_no; then
     run fits --card l4 --vary OTHER=1..8 -- python3 "$program"
-    check a_value_without_effect says '1 and 8 take the same memory: does the program read OTHER from its environment\? For an argument, write \{OTHER\} in the command\.'
+    check a_value_without_effect says '^1 and 8 take the same memory: perhaps the value changes nothing\.'
+    check and_what_to_do says '^Does the program read OTHER from its environment\? For an argument, write \{OTHER\} in the command\.'
+    check it_is_nothing_that_was_found not said 'the search found'
+    check but_the_same_memory said '^allocrig: OTHER=1 and OTHER=8 take the same memory; the page says what to do$'
+    # The program does not see the value, and does not fit: nothing was learned about 8.
+    run fits --card l4 --vary OTHER=1..8 -- python3 "$program" 900
+    check a_value_without_effect_that_does_not_fit says '^Does the program read OTHER from its environment\? For an argument, write \{OTHER\} in the command\.'
+    check the_error_too said 'under any setting of the allocator; if the program does not read OTHER from its environment, write {OTHER} in the command$'
+    run fits --card l4 --vary OTHER=900..901 -- python3 "$program" '{OTHER}'
+    check an_argument_is_one not says '^Does the program read'
     check which_is_narrow narrow
     run fits --card l4 --vary BATCH=900..1000 -- python3 "$program"
     check none_fits says 'Largest BATCH that fits: none of 900 to 1000, with the program'
