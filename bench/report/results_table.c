@@ -50,19 +50,19 @@ static const struct {
 
 /* The figures of the latency table. */
 static const struct {
-    struct table_column column;
+    struct table_column column, narrow;
     enum metric metric;
     int decimals;
     double divisor;
 } timed[] = {
-    {{"alloc", "p50 ns", false, 0}, METRIC_alloc_ns_p50, 0, 1},
-    {{"alloc", "p90 ns", false, 0}, METRIC_alloc_ns_p90, 0, 1},
-    {{"alloc", "p99 ns", false, 0}, METRIC_alloc_ns_p99, 0, 1},
-    {{"alloc", "p99.9 ns", false, 0}, METRIC_alloc_ns_p999, 0, 1},
-    {{"alloc", "max ns", false, 0}, METRIC_alloc_ns_max, 0, 1},
-    {{"free", "p50 ns", false, 0}, METRIC_free_ns_p50, 0, 1},
-    {{"free", "p99 ns", false, 0}, METRIC_free_ns_p99, 0, 1},
-    {{"throughput", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
+    {{"alloc", "p50 ns", false, 0}, {"alloc", "p50", false, 0}, METRIC_alloc_ns_p50, 0, 1},
+    {{"alloc", "p90 ns", false, 0}, {"alloc", "p90", false, 0}, METRIC_alloc_ns_p90, 0, 1},
+    {{"alloc", "p99 ns", false, 0}, {"alloc", "p99", false, 0}, METRIC_alloc_ns_p99, 0, 1},
+    {{"alloc", "p99.9 ns", false, 0}, {"alloc", "p99.9", false, 0}, METRIC_alloc_ns_p999, 0, 1},
+    {{"alloc", "max ns", false, 0}, {"alloc", "max", false, 0}, METRIC_alloc_ns_max, 0, 1},
+    {{"free", "p50 ns", false, 0}, {"free", "p50", false, 0}, METRIC_free_ns_p50, 0, 1},
+    {{"free", "p99 ns", false, 0}, {"free", "p99", false, 0}, METRIC_free_ns_p99, 0, 1},
+    {{"throughput", "Mops/s", false, 0}, {"rate", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
 };
 #define TIMED AR_COUNT(timed)
 
@@ -469,14 +469,16 @@ enum ar_status latency_table_print(const struct results *results, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
     struct table_column columns[1 + TIMED] = {{"policy", "", true, POLICY_WIDTH}};
+    bool narrow = table_is_latex(form); /* a column of a paper has no room for units in titles */
     for (size_t i = 0; i < TIMED; i++)
-        columns[1 + i] = timed[i].column;
+        columns[1 + i] = narrow ? timed[i].narrow : timed[i].column;
     struct table *table = table_create(columns, 1 + TIMED);
     table_label(table, "latency",
                 results->repeated || results->replicated
-                    ? "Host time of each call, clock cost subtracted, and throughput: medians, and "
-                      "the ends of their intervals (of fewer than 6 values: least and most)."
-                    : "Host time of each call, clock cost subtracted, and throughput.");
+                    ? "Host time of each call in ns, clock cost subtracted; rate: throughput. "
+                      "Medians, and the ends of their intervals (of fewer than 6 values: least and "
+                      "most)."
+                    : "Host time of each call in ns, clock cost subtracted; rate: throughput.");
     for (size_t i = 0; i < results->group_count && table; i++) {
         const struct result_group *group = &results->groups[i];
         heading(table, group, form, true);
@@ -650,8 +652,10 @@ enum ar_status pairs_table_print(const struct results *results, FILE *stream, en
     struct table *table = table_of(
         "policy<22; <; median|ratio; low|ratio; high|ratio; less|seeds; equal|seeds; more|seeds");
     table_label(table, "pairs",
-                "Ratios of each replicate to the first policy's with the same seed: their median "
-                "with its interval, and how many are below, at and above 1.");
+                "Ratios of each replicate to that of the first policy with the same seed: their "
+                "median, from 6 replicates on its interval at 95 % or more (low, high), and how "
+                "many are below, at and above 1; steady: the slowdown of the second half of the "
+                "steps.");
     for (size_t i = 0; i < results->group_count && table; i++) {
         const struct result_group *group = &results->groups[i];
         const struct run_record *first = group->runs;

@@ -17,7 +17,8 @@
 #define LEAST_WIDE 20 /* other columns become narrower so that a last column of text has this */
 #define STRIP_WIDE 12 /* a last column of text is not broken into lines narrower than this */
 
-#define LATEX_CELL_MOST 14 /* letters of a cell that has others after it */
+#define LATEX_CELL_MOST 9  /* letters of a cell that has others after it */
+#define LATEX_WORD_MOST 24 /* letters of a word in a caption that is not broken */
 #define LATEX_NARROW    6  /* columns; with more the type is smaller */
 
 enum table_row_kind { TABLE_ROW_CELLS, TABLE_ROW_HEADING };
@@ -483,6 +484,21 @@ static void latex_titles(const struct table *self, FILE *stream)
         end_line(stream);
 }
 
+/* A caption, in which a long word, such as the spec of a workload, may be broken. */
+static void latex_caption(FILE *stream, const char *text)
+{
+    char piece[2] = "";
+    size_t word = 0;
+    for (; *text; text++) {
+        word = *text == ' ' ? 0 : word + 1;
+        piece[0] = *text;
+        latex_text(stream, piece);
+        if (strchr("/,:=.", *text) && text[1] && text[1] != ' ' &&
+            word + strcspn(text, " ") > LATEX_WORD_MOST)
+            fputs("\\allowbreak{}", stream);
+    }
+}
+
 /* The heading up to its colon, in the characters that a label may have. */
 static size_t slug(const char *heading, char text[64])
 {
@@ -525,20 +541,20 @@ static void begin_group(const struct table *self, FILE *stream, size_t heading_r
     fputs("\\begin{table}\n\\centering\n", stream);
     if (heading_row < self->row_count) {
         fputs("\\caption{", stream);
-        latex_text(stream, self->rows[heading_row]->cells[0]);
+        latex_caption(stream, self->rows[heading_row]->cells[0]);
         fputs(self->note ? ". " : "", stream);
         latex_text(stream, self->note ? self->note : "");
         fputs("}\n", stream);
         if (self->label)
             print_label(self, stream, heading_row);
     }
-    fputs(self->column_count > LATEX_NARROW ? "\\scriptsize\\setlength{\\tabcolsep}{2pt}\n"
+    fputs(self->column_count > LATEX_NARROW ? "\\scriptsize\\setlength{\\tabcolsep}{1.2pt}\n"
                                             : "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n",
           stream);
-    fputs("\\begin{tabular}{", stream);
+    fputs("\\begin{tabular}{@{}", stream);
     for (size_t j = 0; j < self->column_count; j++)
         fputc(self->columns[j].left ? 'l' : 'r', stream);
-    fputs("}\n\\toprule\n", stream);
+    fputs("@{}}\n\\toprule\n", stream);
     latex_titles(self, stream);
     fputs("\\midrule\n", stream);
 }

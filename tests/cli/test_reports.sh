@@ -35,15 +35,22 @@ check tex_has_labels [ "$(grep -c '^.label{tab:[a-z]*-[a-z0-9-]*}$' "$tmp/r.tex"
 check tex_labels_differ [ "$(grep '^.label{' "$tmp/r.tex" | sort | uniq -d | wc -l)" = 0 ]
 check tex_begins_with_the_version [ "$(head -n 1 "$tmp/r.tex" | grep -cE '^% allocrig [0-9.]+, commit ([0-9a-f]{12}|unknown)')" = 1 ]
 check tex_has_live_and_reserved grep -q '^.# & policy & live & reserved & physical & overhead & ext.frag & slowdown ' "$tmp/r.tex"
-check tex_fits_a_column [ "$(grep -A1 '^.scriptsize' "$tmp/r.tex" | grep -c '^.begin{tabular}{rlrrrrrr}$')" -gt 0 ]
+check tex_fits_a_column [ "$(grep -A1 '^.scriptsize' "$tmp/r.tex" | grep -c '^.begin{tabular}{@{}rlrrrrrr@{}}$')" -gt 0 ]
 check tex_says_what_is_short grep -q '^.caption{.*ext.frag: mean of 1 - largest servable / free bytes; DNF: did not finish.}$' "$tmp/r.tex"
 check tex_has_a_long_name_above_its_row grep -q '& .multicolumn{7}{l}{torch:conf' "$tmp/r.tex"
 check tex_wide quietly "$ALLOCRIG" run -d sim -p torch -w order_flip --wide --latex "$tmp/wide.tex"
 "$ALLOCRIG" run -d sim -p torch -w order_flip --json "$tmp/build.json" >/dev/null
 changes=$(grep -q '"dirty": true' "$tmp/build.json" && echo ' with changes')
 check tex_says_whether_files_were_changed grep -qE "^% allocrig .*, commit [^ ]+$changes$" "$tmp/wide.tex"
-check tex_wide_has_all grep -q '^.begin{tabular}{rlrrrrrrrrr}$' "$tmp/wide.tex"
-check tex_wide_is_as_small grep -q '^.scriptsize.setlength{.tabcolsep}{2pt}$' "$tmp/wide.tex"
+check tex_wide_has_all grep -q '^.begin{tabular}{@{}rlrrrrrrrrr@{}}$' "$tmp/wide.tex"
+check tex_wide_is_as_small grep -q '^.scriptsize.setlength{.tabcolsep}{1.2pt}$' "$tmp/wide.tex"
+"$ALLOCRIG" run -d sim -p torch -w random:events=200,seed=123456789012 --latex "$tmp/long.tex" >/dev/null
+check tex_breaks_long_words grep -qF '\caption{random:\allowbreak{}events=\allowbreak{}200,\allowbreak{}seed=\allowbreak{}123456789012: 200 events, frees' "$tmp/long.tex"
+check tex_leaves_short_ones [ "$(grep 'caption{gradient' "$tmp/r.tex" | grep -c allowbreak)" = 0 ]
+check tex_latencies_are_narrow grep -qF ' & p50 & p90 & p99 & p99.9 & max & p50 & p99 & Mops/s ' "$tmp/r.tex"
+check tex_says_in_ns grep -q '^.caption{.*Host time of each call in ns, clock cost subtracted; rate: throughput\.}$' "$tmp/r.tex"
+check tex_defines_steady grep -q '^.caption{.*compared with .* at 95 .% or more (low, high), .* steady: the slowdown of the second half of the steps\.}$' "$tmp/pairs.tex"
+check tex_has_no_straight_quote_of_its_own [ "$(grep -c textquotesingle "$tmp/pairs.tex")" = 0 ]
 check tex_has_the_latencies grep -q '^.caption{.*times of the host. Host time of each call' "$tmp/r.tex"
 printf '%s\n' '[policies]' growth torch '[workloads]' gradient_tape:steps=2 '[devices]' sim:addresses=random '[slowdown]' 'at = 1 2' >"$tmp/curve.ini"
 run run "$tmp/curve.ini" --replicates 2 --latex "$tmp/curve.tex"

@@ -45,7 +45,7 @@ TEST(a_table_for_latex_has_a_caption_and_rules)
 #define GROUP(n)                                                                                   \
     "\\begin{table}\n\\centering\n\\caption{work\\_" n                                             \
     ". 100\\% of it.}\n\\label{tab:held-work-" n "}\n"                                             \
-    "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n\\begin{tabular}{lrr}\n\\toprule\n"              \
+    "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n\\begin{tabular}{@{}lrr@{}}\n\\toprule\n"        \
     "policy & held & 100\\% \\\\\n & MiB &  \\\\\n\\midrule\n"                                     \
     "torch & " n " & - \\\\\n\\multicolumn{3}{l}{torch:expandable} \\\\\n & 3 & 4 \\\\\nvmm & "    \
     "\\multicolumn{2}{l}{DNF @ " n "} \\\\\n"                                                      \
