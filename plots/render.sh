@@ -101,6 +101,12 @@ unfinished() {
             if (names) print " Did not finish: " names ". Their curves end with a cross at the first request that failed, and have no peak." }' "$1"
 }
 
+# The sentence on a series that is the first of several replicates.
+first_of() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "draws") c = i }
+        NR == 2 { if (c && $c > 1) print " Shown is the first of " $c + 0 " replicates." }' "$1"
+}
+
 # What a figure of addresses is of, from the page that `run` printed beside the file, and its events.
 run_of() {
     local page=$data/placements-${2#*-}.txt
@@ -119,7 +125,7 @@ has_panel() { [[ " $panels " == *" $1 "* ]]; }
 caption() {
     local of=${3#*-}
     case $1 in
-    memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The numbers above a panel are that peak and its ratio to the peak of live bytes. Policies with the same curves share a panel.$(unfinished "$2")" ;;
+    memory) echo "Memory of $of over time: live bytes of the program (grey), bytes that the policy holds by its own count (dashed) and bytes that the device charges (coloured, with a mark at their peak). The numbers above a panel are that peak and its ratio to the peak of live bytes. Policies with the same curves share a panel.$(first_of "$2")$(unfinished "$2")" ;;
     addresses) echo "Addresses of $of over time. Each block is a rectangle, as wide as its life and as high as its bytes, darker if it is larger; segments are stacked in the order of their first block, and the lightest grey is free memory of a segment.$(run_of "$2" "$3" | paste -sd ' ')" ;;
     slowdown) echo "Time lost to the allocator: the time of the program divided by its time with an allocator that costs nothing, minus 1, by the capacity of the device divided by the program's peak of live bytes (equal steps); the capacities in the last line are those of the other figures. Smaller costs than at the lower edge, and none, lie on it. A cross: the program did not finish (with replicates: at least one of them did not; the table has how many did)." ;;
     fragmentation)

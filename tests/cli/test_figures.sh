@@ -210,6 +210,8 @@ sed -e '1s/$/,draws/' -e '2,$s/$/,7/' "$data/series-saw_tooth.csv" >"$TEST_TMP/m
 FIGURES='memory-*' plots/render.sh "$TEST_TMP/medians" "$TEST_TMP/whiskers" svg svg-column >/dev/null 2>&1
 check the_title_says_which_draw grep -q '>memory of saw_tooth-seed-1 over time: the first of 7 replicates<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1.svg"
 check in_a_column_the_key_does grep -q '>the first of 7 replicates<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1-column.svg"
+check and_the_caption grep -q '^memory-saw_tooth-seed-1: .* share a panel\. Shown is the first of 7 replicates\.' "$TEST_TMP/whiskers/captions.txt"
+check of_single_runs_it_does_not eval '! grep -q "replicates\." "$out/captions.txt"'
 # in the order of the panels: 2 + 1 + 1 + 2; across and up; where it finished; the percentiles whose
 # intervals are longer than a mark
 for bars in fragmentation:6 pareto:1 slowdown:1 latency:3; do
