@@ -252,12 +252,13 @@ static enum ar_status print_all(const struct arguments *self, const struct advic
         AR_TRY(status);
         AR_TRY_MEMORY(whole, error, "the page");
     }
+    /* The answer about all traces is what was asked: it comes first. */
+    fputs(together ? together : "", stdout);
     for (size_t i = 0; i < advice->count; i++) {
-        if (i)
+        if (i || together)
             puts("\n");
         AR_TRY(advise_page_print(stdout, &advice->pages[i], error));
     }
-    fputs(together ? together : "", stdout);
     return AR_OK;
 }
 

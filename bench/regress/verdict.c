@@ -553,8 +553,9 @@ static enum ar_status no_run_in_common(const struct result_set *old, const struc
             if (same <= most || first == PARTS)
                 continue;
             most = same;
-            snprintf(differs, sizeof differs, "the %s: %.120s in OLD, %.120s in NEW", names[first],
-                     a[first], b[first]);
+            snprintf(differs, sizeof differs,
+                     "the %s: %.120s in OLD, %.120s in NEW; make both runs with the same",
+                     names[first], a[first], b[first]);
         }
     return ar_invalid(error, "OLD and NEW have no run in common, so nothing can be compared; %s%s",
                       differs[0] ? "the runs that are most alike differ in " : "one has no runs",

@@ -92,7 +92,7 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
     if (choice->fitting)
         say(stream, "%s in %s with %s%s.",
             cut ? "What is recorded of all of them fits" : "All of them fit", capacity,
-            choice->fitting->candidate.spec,
+            advise_page_setting(choice->fitting),
             choice->fitting->candidate.given ? ", as they are" : "");
     else
         say(stream, "No setting lets all of them fit in %s.", capacity);
@@ -100,7 +100,7 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
         return;
     say(stream, "The least that serves %s is %s, with %s.",
         cut ? "what is recorded of them" : "all of them", AR_SIZE_UP(choice->needs.safe_bytes),
-        choice->least->candidate.spec);
+        advise_page_setting(choice->least));
 }
 
 enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
@@ -120,11 +120,11 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
         table_cell(table, "%s", pages[worst.rank].name);
         table_cell(table, "%s", advise_page_fit(worst.fits));
     }
-    fprintf(stream, "\nAll %zu traces together: a setting needs what the worst of them needs.\n",
+    fprintf(stream, "All %zu traces together: a setting needs what the worst of them needs.\n",
             count);
-    AR_TRY(table_end(table, stream, TABLE_TEXT, error));
     print_choice(stream, pages, count, &choice);
-    return AR_OK;
+    fputc('\n', stream);
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 #define BATCHES_MOST 16 /* rows of settings */
@@ -217,7 +217,6 @@ static void print_curve(FILE *stream, const struct advise_page *pages, const uin
                             : "the traces ask in different order, so the straight line goes "
                               "through the live peaks of",
              batches[0], batches[1]);
-    fputc('\n', stream);
     say(stream, "%s", line);
 }
 

@@ -187,8 +187,9 @@ printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,41943040\nf,0\n' >"$tm
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,62914560\nf,0\n' >"$tmp/large.trace"
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB
 check ranks_need_the_worst grep -qE '^torch \(recorded\) +60\.0 +large +yes' "$out"
-check the_first_of_equals_is_named says 'The least that serves all of them is 60\.00 MiB, with torch\.$'
-check ranks_in_a_sentence grep -q '^All of them fit in 200.0 MiB with torch, as they are.' "$out"
+check the_first_of_equals_is_named says 'The least that serves all of them is 60\.00 MiB, with the default settings of PyTorch\.$'
+check ranks_in_a_sentence says '^All of them fit in 200\.0 MiB with the default settings of PyTorch, as they are\.$'
+check the_answer_about_all_is_first [ "$(head -n 1 "$out")" = 'All 2 traces together: a setting needs what the worst of them needs.' ]
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 50MiB
 check no_rank_alone_counts grep -q '^No setting lets all of them fit in 50.00 MiB' "$out"
 run advise "$tmp/small.trace" "$tmp/dying.trace" --capacity 200MiB

@@ -62,7 +62,7 @@ check explain_says_how_much says 'passes with a capacity of 20\.00 MiB and above
 run advise "$two" --capacity 22MiB --json "$tmp/advise.json"
 check advise_fits [ "$(grep -cE '^Fits in 22\.00 MiB as it is' "$out")" = 2 ]
 check advise_peaks [ "$(grep -oE 'live peak is [0-9.]+ MiB' "$out" | xargs)" = 'live peak is 12.00 MiB live peak is 20.00 MiB' ]
-check advise_together says 'All of them fit in 22.00 MiB with torch'
+check advise_together says 'All of them fit in 22.00 MiB with the default settings of PyTorch, as they are'
 check advise_keys [ "$(grep -oE '"trace": .*:device=[01]"' "$tmp/advise.json" | wc -l)" = 2 ]
 run advise "$two" --capacity 22MiB --device 1
 check advise_one [ "$(grep -c 'as it is' "$out")" = 1 ]
