@@ -1,5 +1,6 @@
 """Checks of kinds of programs, as check_core.py: run by tests/cli/test_tracer.sh."""
 
+import copy
 import sys
 
 import check_core
@@ -173,6 +174,21 @@ def check_attention_without_a_kernel_of_its_own():
     events = [line.split(",")[:2] for line in out.lines if line[:2] in ("a,", "r,")]
     place = {(letter, int(n)): i for i, (letter, n) in enumerate(events)}
     assert place["r", scaled[1]] < place["a", softmax_id] < place["r", scaled[0]], "the scaled queries live to the end"
+
+
+def check_filters_of_one_element_keep_their_order():
+    """A filter of one element is in plain order and in channels last at once: a copy, and a product with a number, keep
+    what it was; elementwise results of its like do not. The strides are those of the same lines on the CPU."""
+
+    def strides(device):
+        w = torch.empty_strided((16, 8, 1, 1), (8, 1, 8, 8), device=device)
+        made = [w.clone(), copy.deepcopy(nn.Parameter(w)), w * 2, w - 1, 1 - w, w > 0, w.half(), w + w, w.sqrt(), w**2, w.relu()]
+        made += [F.hardswish(w), F.leaky_relu(w), w.nan_to_num(), torch.lerp(w, w, 0.5), w.masked_fill(w > 0, 1.0), torch.where(w > 0, w, w)]
+        return [t.stride() for t in made]
+
+    wanted, got = strides("cpu"), []
+    traced(lambda: got.extend(strides("cuda")))
+    equal(got, wanted)
 
 
 def check_checks_of_values():

@@ -135,17 +135,29 @@ def elementwise(make, gradient, *rest):
     return make(gradient.shape, strides=strides)
 
 
-def of_single_pixels(fake, func, fakes, out):
+def with_number(func, args):
+    """Whether C++ makes a tensor without dimensions of a number, so that the operands have not one shape (no fast_set_up)."""
+    wrapped = (a.type.kind() == "TensorType" and isinstance(v, (bool, int, float)) for a, v in zip(func._schema.arguments, args))
+    scalar = func._overloadname in ("Scalar", "Scalar_mode") and func.overloadpacket not in (aten.lerp, aten.masked_fill, aten.pow)
+    return scalar or any(wrapped)
+
+
+def of_single_pixels(fake, func, fakes, args, out):
     """Images of one position are in plain order and in channels last at once. TensorIterator takes plain order for an
     elementwise operator (fast_set_up), FakeTensor the other; which it is decides if a convolution copies a gradient."""
-    if torch.Tag.pointwise not in func.tags or not isinstance(out, FakeTensor) or out.dim() not in (4, 5):
+    if torch.Tag.pointwise not in func.tags and func not in NOT_TAGGED:
+        return out
+    if not isinstance(out, FakeTensor) or out.dim() not in (4, 5):
         return out
     plain = torch.Size(out.shape[2:]).numel() == 1 and not any(t is out for t in fakes)
-    if plain and all(t.is_contiguous() and t.shape == out.shape for t in fakes):
-        return Maker(fake, out)(out.shape)
+    if plain and func not in KEEP_STRIDES and all(t.is_contiguous() and t.shape == out.shape for t in fakes):
+        return out if with_number(func, args) else Maker(fake, out)(out.shape)
     return out
 
 
+KEEP_STRIDES = aten.clone.default, aten.hardtanh.default, aten.nan_to_num.default  # their results are made by empty_like
+NOT_TAGGED = {aten.hardswish.default, aten.hardswish_backward.default, aten.hardsigmoid_backward.default,
+              aten.leaky_relu.default, aten.leaky_relu_backward.default}  # elementwise, but not said to be
 VIEWS = aten.view.default, aten._unsafe_view.default, aten._reshape_alias.default
 
 

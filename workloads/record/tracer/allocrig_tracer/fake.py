@@ -392,7 +392,7 @@ class CardMode(TorchDispatchMode):
             try:
                 with self.fake:
                     out = func(*shapes[0], **shapes[1])
-                out = cudnn_meta.of_single_pixels(self.fake, func, fakes, out)
+                out = cudnn_meta.of_single_pixels(self.fake, func, fakes, args, out)
                 out = cudnn_meta.of_view(self.fake, func, args, out)
             except Exception as error:  # noqa: BLE001  it is raised again unless a shape function is missing
                 if shapes_of.is_missing(error) and shapes_of.calls_others(func):
