@@ -147,14 +147,23 @@ static void print_times(const struct history_view *view, FILE *stream)
 static void print_counts(const struct history_view *view, FILE *stream)
 {
     const struct history_judged *judged = view->judged;
-    size_t of[VERDICT_COUNT] = {0};
-    for (size_t i = 0; i < judged->change_count; i++)
-        of[judged->changes[i].verdict]++;
+    size_t of[VERDICT_COUNT] = {0}, exact = 0;
+    for (size_t i = 0; i < judged->change_count; i++) {
+        const struct history_change *change = &judged->changes[i];
+        of[change->verdict]++;
+        exact +=
+            change->verdict == VERDICT_AMBIGUOUS && series_of(view, change)->kind == CHANGE_EXACT;
+    }
     say(stream,
         "Series: %zu, over commits: %zu. Changes: %zu for the worse, %zu for the better, %zu "
         "between measurements of one commit.",
         judged->count, judged->commits, of[VERDICT_WORSE], of[VERDICT_BETTER],
         of[VERDICT_AMBIGUOUS]);
+    if (exact)
+        say(stream,
+            "Exact figures of one commit differ: something else changed, such as a policy in a "
+            "file or a working tree. Such changes count if each state has a name of its own: "
+            "--append RESULTS --commit NAME.");
     if (view->rules->last)
         say(stream,
             "Of the newest %zu commits, still so, and without a waiver: %zu for the worse (%zu "

@@ -140,6 +140,7 @@ add "$tmp/old.json" 1
 add "$tmp/waste.json" 1
 check one_commit_has_not_changed [ "$status" = 0 ]
 said one_commit_is_said '^AMBIGUOUS [0-9]+ .*two measurements of one commit'
+said and_what_to_do '^Exact figures of one commit differ: something else changed, such as a policy in'
 history=$tmp/another.jsonl
 add "$tmp/old.json" 1
 sed 's/"sha256": "[0-9a-f]\{8\}/"sha256": "00000000/' "$tmp/waste.json" >"$tmp/another.json"
