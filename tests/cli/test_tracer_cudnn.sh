@@ -114,6 +114,33 @@ with gzip.open('results/published/h200/cudnn/held-701.tsv.gz', 'rt') as lines:
             count[len(x) == 5] += 1
             right[len(x) == 5] += got == ([int(size)] if cublaslt else [])
 assert min(count) > 100 and right[0] > 0.82 * count[0] and right[1] > 0.77 * count[1], (right, count)"
+sizes measured_products_of_small_maps "
+import gzip
+types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}
+right = count = 0
+with gzip.open('results/published/h200/cudnn/held-899.tsv.gz', 'rt') as lines:
+    next(lines)
+    for line in lines:
+        c = line.split()
+        x, w, y = (tuple(int(v) for v in t.split('x')) for t in c[1:4])
+        if w[1] == x[1] and set(w[2:]) == {1}:
+            engine, size, _ = c[10].split(':')
+            got = source.products_of(shape(int(c[0]), x, w, y, padding=0, dtype=types[c[7]], last=c[8] == '1'))[:1]
+            count += 1
+            right += got == ([int(size)] if int(engine) in (58, 62, 63) else [])
+assert count > 1800 and right > 0.84 * count, (right, count)"
+sizes engines_of_depthwise_filters "
+from allocrig_tracer import cudnn_fitted as fitted
+def led(s, engine, kilobytes):
+    return source.trees.leaf(fitted.tree_of_channels(s), fitted.features_of_channels(s, engine, kilobytes << 10))
+def first(s, by_cudnn, engine):
+    return (plans.leading(s, by_cudnn, [], engine) or (by_cudnn,))[0]
+small = shape(11, (4, 384, 14, 14), (384, 1, 3, 3), (4, 384, 14, 14), groups=384, dtype='bfloat16', last=True)
+assert [first(small, 500, engine) for engine in (16, 19, 0)] == [32 * 4 * 9 * 384, 0, 500]
+assert fitted.tree_of_channels(small) == 'channels-weight-nhwc'
+assert led(small._replace(x=(10, 176, 6, 6), w=(176, 1, 3, 3), y=(10, 176, 6, 6), groups=176), 0, 0) == 19  # lists of held-899
+large = small._replace(x=(20, 416, 61, 61), w=(416, 1, 3, 3), y=(20, 416, 61, 61), groups=416)
+assert led(large, 9, 495459344 >> 10) == 16 and first(large, 495459344, 16) == 2396160"
 sizes measured_parts_of_weight_gradients_and_bytes_of_leading_engines "
 import gzip
 from allocrig_tracer import cudnn_division as division, cudnn_fitted as fitted

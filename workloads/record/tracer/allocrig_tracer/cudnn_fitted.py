@@ -104,6 +104,23 @@ def features(s, engine, size):
     return n, c, s.w[0], h, w, kernel, engine, size >> 10, rows, c * s.w[0]
 
 
+CHANNELS = "n c h w area out kernel stride rows outs engine kilobytes half c2".split()
+DEPTHWISE = (16, 19)  # engines for depthwise filters
+
+
+def tree_of_channels(s):
+    """The tree that says which engine leads for a depthwise filter, or None if it is of a kind that was not measured."""
+    square = len(s.x) == 4 and s.w[2] == s.w[3] in (3, 5, 7) and max(s.dilation) == 1 and s.stride[0] == s.stride[1] < 3
+    if not square or s.w[0] != s.x[1] or s.dtype not in ("float16", "bfloat16") or s.operation != BACKWARD_WEIGHT:
+        return None
+    return "channels-weight-" + ("nhwc" if s.channels_last else "nchw")
+
+
+def features_of_channels(s, engine, size):
+    (n, c, h, w), out = s.x, s.y[2] * s.y[3]
+    return (n, c, h, w, h * w, out, s.w[2], s.stride[0], n * h * w, n * out, engine, size >> 10, s.dtype == "float16", min(c & -c, 64))
+
+
 class Trees:
     """kernels/cudnn_trees.tsv: of the engines here, and of cudnn_products.py with features of their own."""
 

@@ -117,13 +117,16 @@ class Source:
     # cuDNN's answer
 
     def from_library(self, s, search):
-        found, ruled = [], None
+        found, ruled, channels = [], None, None
         for engine, size, configuration in self.plans(s):
             if not found and self.divides and s.allow_tf32:
                 ruled = self.trees.engine(s, engine, size)
                 if ruled:
                     left = fitted.winograd(s) if ruled == fitted.WINOGRAD else fourier(s)
                     found.append((left, left, left))
+            if not found and self.divides and depthwise(s):
+                tree = fitted.tree_of_channels(s)
+                channels = tree and self.trees.leaf(tree, fitted.features_of_channels(s, engine, size))
             found.append(self.on_card(s, size, configuration))
             if not search and (not found[-1][0] or len(found) > NEXT):
                 break
@@ -132,7 +135,7 @@ class Source:
         first, low, high = found[0]
         sizes = [p[0] for p in found[:TIMED]]
         products = self.products_of(s) if ruled is None else []
-        special = leading(s, first, products) if ruled is None else None
+        special = leading(s, first, products, channels) if ruled is None else None
         if special is not None:
             first, low, high = special
             sizes.insert(0, first)
@@ -211,9 +214,9 @@ def between(s, sizes, ruled):
     return sizes
 
 
-def leading(s, first, products):
+def leading(s, first, products, channels=None):
     """(bytes, lowest, highest) if an engine leads that cuDNN leaves out without a driver, else None. products: bytes of
-    plans of cublasLt."""
+    plans of cublasLt; channels: the engine of a depthwise filter, 0 if it is cuDNN's first, None if no tree says so."""
     if products:
         most = s.x[0] * 4 * s.w[0] * s.x[1] if s.operation == BACKWARD_WEIGHT else 16 * 4 * product(s.y)
         return products[0], 0, max(products[0], min(most, 64 << 20))
@@ -221,10 +224,10 @@ def leading(s, first, products):
         if s.operation == BACKWARD_WEIGHT:
             return 0, 0, first
         return None if s.channels_last else (0, 0, first)
-    return by_channel(s, first) if depthwise(s) else None
+    return by_channel(s, first, channels) if depthwise(s) else None
 
 
-def by_channel(s, first):
+def by_channel(s, first, engine):
     """Engines for depthwise convolutions with a square filter in two dimensions."""
     half, kernel = s.dtype in ("float16", "bfloat16"), s.w[2:]
     plain = len(s.x) == 4 and s.w[0] == s.x[1] and all(d == 1 for d in s.dilation)
@@ -233,12 +236,15 @@ def by_channel(s, first):
     square = kernel[0] == kernel[1] and kernel[0] in (3, 5, 7)
     if s.operation != BACKWARD_WEIGHT:
         return (0, 0, first) if square or not s.channels_last else None
+    size = 32 * s.x[0] * product(kernel) * up(s.x[1], 32)
+    if engine is not None:
+        taken = size if engine == fitted.DEPTHWISE[0] and s.channels_last else 0
+        return (taken, 0, max(taken, first)) if engine else None
     if not s.channels_last:
         small = product(s.x[2:]) <= 2500 and not (max(s.stride) > 1 and s.x[0] >= 128)
         return (0, 0, first) if half and small else None
     if not half or not square or max(s.stride) > 2:
         return None
-    size = 32 * s.x[0] * product(kernel) * up(s.x[1], 32)
     area = product(s.y[2:])
     few = kernel[0] == 3 and area <= 600 and s.y[0] * area < 45000  # seeds 18 to 20: 4 of 4 calls, none of the other 6
     if s.dtype == "float16" and 0 < first < size and not few:

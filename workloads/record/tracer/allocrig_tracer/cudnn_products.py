@@ -6,6 +6,7 @@ which it leaves out without a driver. Two things are fitted to lists that a card
   the channels, the number of positions and the knob alone. Each part is a float32 product. Beside it, and wherever it may
   take something, there are flags.
 - Parts and flags of the forward pass and of gradients of inputs: trees as well, whose names begin with `parts-`.
+- Over small maps, trees of a later run (`small-`) that see the answers of those before them, and keep or replace them.
 
 A part has a multiple of some positions, so that N parts that are asked for can become fewer. Between two measured numbers
 of positions the parts are those of a number that explains both; kernels/CUDNN.md says how often that is right.
@@ -26,6 +27,11 @@ TILES, UNALIGNED = ((128, 0.5), (64, 0.25)), 2  # what another number of tiles c
 WIDTH = 4  # a factor in a width counts as much as its fourth power in the number of positions
 FEATURES = "n c k h w area rows weights c2 k2 area2 rows2 wide narrow half ratio fill64 fill128".split()
 MORE = "tiles64 tiles128 tiles256 share product slope".split()  # for parts
+SMALL, SMALL_BATCH = 400, 64  # positions of a map, samples
+SAME = -2  # a leaf: what the tables before it say
+SPLIT = ("c k rows weights c2 k2 rows2 wide narrow half knob tiles64 tall64 flat64 tiles128 tall256 flat256 k64 c64 k128 c128 share64 share128 ratio "
+         "many count part far near").split()
+SMALL_FEATURES = {"product": FEATURES + ["known"], "parts": FEATURES + MORE + ["count", "flags"], "split": SPLIT}
 
 
 def bits(dtype):
@@ -57,6 +63,19 @@ def features_of_parts(s):
     rows, columns, terms = product_of(s)
     tiles = [-(-rows // m) * -(-columns // n) for m, n in ((64, 64), (128, 128), (256, 128))]
     return (*features(s), *tiles, terms / tiles[1], rows * columns, math.log2(rows * columns / terms))
+
+
+def features_of_split(s, knob, count, far, near):
+    """count: parts by the table, from a row that is so far from the layer, and its positions so near."""
+    (k, c), rows, power = s.w[:2], s.x[0] * math.prod(s.x[2:]), lambda v: min(v & -v, 64)
+    up = lambda value, tile: -(-value // tile)
+    tiles = [up(k, m) * up(c, n) for m, n in ((64, 64), (128, 64), (64, 128), (128, 128), (256, 128), (128, 256))]
+    return (c, k, rows, k * c, power(c), power(k), power(rows), max(k, c), min(k, c), s.dtype == "float16", knob, *tiles, up(k, 64), up(c, 64),
+            up(k, 128), up(c, 128), rows / tiles[0], rows / tiles[3], rows / (k * c), rows * tiles[3], count, rows / max(count, 1), far, near)
+
+
+def small(s):
+    return len(s.x) == 4 and math.prod(s.x[2:]) <= SMALL and s.x[0] <= SMALL_BATCH and not tree_of(s).endswith("line")
 
 
 def parts(rows, asked, multiple):
@@ -108,7 +127,7 @@ class Products:
 
     def sizes(self, s):
         """Bytes of cublasLt's plans, if it leads: the first, and those that follow it with other knobs. Else nothing."""
-        knob = self.trees.leaf(tree_of(s), features(s))
+        knob = self.knob(s)
         if knob in (None, OTHER):
             return []
         plain, flags = 4 * s.w[0] * s.w[1], FLAGS[bits(s.dtype)]
@@ -120,9 +139,23 @@ class Products:
         of_samples = s.x[0] * plain  # a product of each sample, summed up afterwards
         return [of_samples + flags, of_samples + flags, of_samples][::1 if knob else -1]
 
-    def of_parts(self, s):
+    def later(self, s, name, values, known):
+        """What the tree of small maps has instead, if it is not the same."""
+        leaf = self.trees.leaf("small-" + name, values) if small(s) else None
+        return known if leaf in (None, SAME) else leaf
+
+    def knob(self, s):
+        known = self.trees.leaf(tree_of(s), features(s))
+        return self.later(s, tree_of(s), (*features(s), known), known)
+
+    def known_parts(self, s):
         leaf = self.trees.leaf(tree_of(s).replace("product", "parts"), features_of_parts(s))
-        count, flags = map(int, leaf.split(":")) if leaf else (0, FLAGS[bits(s.dtype)])
+        return tuple(map(int, leaf.split(":"))) if leaf else (0, FLAGS[bits(s.dtype)])
+
+    def of_parts(self, s):
+        known = self.known_parts(s)
+        leaf = self.later(s, tree_of(s).replace("product", "parts"), (*features_of_parts(s), *known), known)
+        count, flags = map(int, leaf.split(":")) if leaf is not known else known
         rows, columns, _ = product_of(s)
         return count * 4 * rows * columns + flags
 
@@ -131,12 +164,24 @@ class Products:
         return count * 4 * s.w[0] * s.w[1] + flags
 
     def split(self, s, knob):
+        known, far, near = self.known_split(s, knob)
+        rows = s.x[0] * math.prod(s.x[2:])
+        name = tree_of(s).replace("product-weight", "split")
+        leaf = self.later(s, name, features_of_split(s, knob, known[0], far, near), known)
+        if leaf is known:
+            return known
+        asked, flags = map(int, leaf.split(":"))
+        return (parts(rows, asked, MULTIPLE[bits(s.dtype)]) if asked > 0 else rows // -asked if asked else 0), flags
+
+    def known_split(self, s, knob):
+        """((parts, flags), how far the row of the table is, and its positions)."""
         width, k, c, rows = bits(s.dtype), s.w[0], s.w[1], s.x[0] * math.prod(s.x[2:])
-        layer = (width, k, c, knob)
+        layer, far = (width, k, c, knob), 0
         if layer not in self.layers:
             layer = min((v for v in self.layers if v[0] == width and v[3] == knob), default=None,
                         key=lambda v: self.far(v, k, c) * WIDTH + self.nearest(v, rows))
-        return between(self.layers[layer], rows, MULTIPLE[width]) if layer else (0, 0)
+            far = self.far(layer, k, c) if layer else 0
+        return (between(self.layers[layer], rows, MULTIPLE[width]), far, self.nearest(layer, rows)) if layer else ((0, 0), 0, 0)
 
     @staticmethod
     def far(layer, k, c):

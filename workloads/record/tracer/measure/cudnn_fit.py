@@ -157,16 +157,33 @@ def fit_trees(source, paths, out):
         fit_tree(name, fitted.FEATURES, samples[name], out, max_depth=12, min_samples_leaf=3)
 
 
+def fit_channels(source, paths, out):
+    samples = collections.defaultdict(list)
+    for path in paths:
+        for s, engine, _, _ in rows(path):
+            name = plans.depthwise(s) and fitted.tree_of_channels(s)
+            first = name and next(source.plans(s), None)
+            if first:
+                samples[name].append((fitted.features_of_channels(s, *first[:2]), engine if engine in fitted.DEPTHWISE else 0))
+    for name in sorted(samples):
+        fit_tree(name, fitted.CHANNELS, samples[name], out, min_samples_leaf=2)
+
+
+def knob_code(s, engine, size, knobs):
+    """The leaf of a tree that says which knob leads: where cublasLt divides nothing, whether it takes flags."""
+    knob = knob_of(s, engine, knobs)
+    if knob > 0 and not (s.operation == plans.BACKWARD_WEIGHT and (s.channels_last or s.x[0] == 1)):
+        knob = int(size > (4 * s.x[0] * s.w[0] * s.w[1] if s.operation == plans.BACKWARD_WEIGHT else 0))
+    return knob
+
+
 def fit_products(paths, out, kinds=("",)):
     """kinds: ends of the names of trees."""
     samples = collections.defaultdict(list)
     for path in paths:
         for s, engine, size, knobs in rows(path):
             if plans.pointwise(s) and s.allow_tf32 and s.dtype != "float64" and products.tree_of(s).endswith(kinds):
-                knob = knob_of(s, engine, knobs)
-                if knob > 0 and not (s.operation == plans.BACKWARD_WEIGHT and (s.channels_last or s.x[0] == 1)):
-                    knob = int(size > (4 * s.x[0] * s.w[0] * s.w[1] if s.operation == plans.BACKWARD_WEIGHT else 0))
-                samples[products.tree_of(s)].append((products.features(s), knob))
+                samples[products.tree_of(s)].append((products.features(s), knob_code(s, engine, size, knobs)))
     for name in sorted(samples):
         fit_tree(name, products.FEATURES, samples[name], out, min_samples_leaf=5 if name.endswith("line") else 2 if name.endswith("volume") else 1)
 
@@ -188,6 +205,52 @@ def fit_parts(paths, out):
                 samples[name].append((products.features_of_parts(s), part_code(s, size)))
     for name in sorted(samples):
         fit_tree(name, products.FEATURES + products.MORE, samples[name], out, min_samples_leaf=4)
+
+
+KEPT = "product-weight-nhwc-16", "product-weight-nhwc-32", "product-input-nchw-16"  # another tree is wrong more often in older lists
+PER_PART = (64, 32, 128, 96, 48)  # positions
+
+
+def asked_for(s, count):
+    """The numbers of parts that may have been asked for, or positions of a part below 0."""
+    rows, multiple = s.x[0] * plans.product(s.x[2:]), products.MULTIPLE[products.bits(s.dtype)]
+    each = [-v for v in PER_PART if count and rows // v == count][:1]
+    return each or [a for a in range(count, count + count // products.SLACK + 2) if products.parts(rows, a, multiple) == count] if count else [0]
+
+
+def small_samples(source, paths):
+    """(tree, features, answer, whether the tables say the same) of small maps. Trees see the answers of the tables. Lists that
+    the tables are fitted to are among the files as well: where these are many, the trees change little."""
+    table, splits, common = source.products, [], collections.Counter()
+    for path in paths:
+        for s, engine, size, knobs in rows(path):
+            if not plans.pointwise(s) or not s.allow_tf32 or s.dtype == "float64" or not products.small(s):
+                continue
+            name, knob, known = products.tree_of(s), knob_of(s, engine, knobs), source.trees.leaf(products.tree_of(s), products.features(s))
+            if name not in KEPT:
+                code = knob_code(s, engine, size, knobs)
+                yield name, (*products.features(s), known), code, code == known
+            if s.operation != plans.BACKWARD_WEIGHT and size and knob > 0:
+                known, code = table.known_parts(s), part_code(s, size)
+                yield name.replace("product", "parts"), (*products.features_of_parts(s), *known), code, code == "{}:{}".format(*known)
+            if s.operation == plans.BACKWARD_WEIGHT and s.channels_last and knob > 0:
+                known, far, near = table.known_split(s, knob)
+                count, flags = divmod(size, 4 * s.w[0] * s.w[1])
+                common.update(asked_for(s, count))
+                splits.append((name.replace("product-weight", "split"), products.features_of_split(s, knob, known[0], far, near),
+                               (asked_for(s, count), flags), known == (count, flags)))
+    for name, values, (asked, flags), same in splits:
+        if asked:
+            yield name, values, f"{max(asked, key=lambda a: (common[a], -a))}:{flags}", same
+
+
+def fit_small(source, paths, out):
+    samples = collections.defaultdict(list)
+    for name, values, answer, same in small_samples(source, paths):
+        samples[name].append((values, str(products.SAME if same else answer)))
+    for name in sorted(samples):
+        kind = name.split("-")[0]
+        fit_tree("small-" + name, products.SMALL_FEATURES[kind], samples[name], out, min_samples_leaf=5 if kind == "parts" else 10)
 
 
 def check(source, path, most):
@@ -221,6 +284,8 @@ def main():
               "splits": (products.NAME, SPLITS, lambda f: fit_splits(o.files, f)),
               "trees": ("cudnn_trees.tsv", TREES, lambda f: fit_trees(source, o.files, f)),
               "products": ("cudnn_trees.tsv", "", lambda f: fit_products(o.files, f)),
+              "channels": ("cudnn_trees.tsv", "", lambda f: fit_channels(source, o.files, f)),
+              "small": ("cudnn_trees.tsv", "", lambda f: fit_small(source, o.files, f)),
               "volumes": ("cudnn_trees.tsv", "", lambda f: fit_products(o.files, f, "-volume")),
               "parts": ("cudnn_trees.tsv", "", lambda f: fit_parts(o.files, f)),
               "more": (products.NAME, SPLITS, lambda f: fit_splits(o.files, f, source.products.layers))}
