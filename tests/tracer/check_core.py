@@ -432,6 +432,29 @@ def check_a_table_that_the_program_fills_is_known():
     equal(traced(program).notes("drawn"), [])
 
 
+def check_a_table_that_unknown_numbers_fill_is_not_known():
+    """By `out=`, and by an operator of the program, whose version for fake tensors does nothing."""
+
+    @torch.library.custom_op("check_tables::fill", mutates_args=("out",))
+    def fill(x: torch.Tensor, out: torch.Tensor) -> None:
+        out.fill_(3)
+
+    fill.register_fake(lambda x, out: None)
+
+    def sorted_into():
+        order = torch.empty(8, dtype=torch.long, device="cuda")
+        torch.sort(torch.empty(8, device="cuda"), out=(torch.empty(8, device="cuda"), order))
+        order.tolist()
+
+    def filled():
+        table = torch.empty(8, dtype=torch.long, device="cuda")
+        fill(torch.empty(4, device="cuda"), table)
+        table.tolist()
+
+    for program in sorted_into, filled:
+        equal(len(traced(program).notes("drawn")), 1)
+
+
 def check_powers_in_place():
     def program():
         norm = torch.linalg.vector_norm(torch.ones(1000, device="cuda"))

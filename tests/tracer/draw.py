@@ -162,7 +162,7 @@ def main():
         return
     drawn += heads(lot, used)
     before = open(args.drawn).read() if args.drawn else ""
-    kinds = {k: [e for e in every if f"{k}: {e}" not in before] for k, every in KINDS.items()}
+    kinds = {k: left for k, every in KINDS.items() if (left := [e for e in every if f"{k}: {e}" not in before])}
     drawn += [("written", f"{k}: {lot.choice(kinds[k])}") for k in lot.sample(sorted(kinds), 5)]
     decks = {}
     for name, cards in DECKS.items():

@@ -4,7 +4,7 @@ A product takes a fixed time and, together, that of its arithmetic and of its me
 operands lie and on the alignment of their rows: with 16 bytes cuBLAS has its best kernels. An operand that is padded is
 copied, from its layout to rows in order; one that can be made with its padding (`free`) only gets the padding written.
 Constants: measured on an H200 by ../measure/padding.py, fitted by ../measure/padding_fit.py; other cards by the peaks
-of kernel_times.py. 95 % of the 1134 measured decisions are those of the card, and 97 % of those that are a tenth from
+of kernel_times.py. 95 % of the 1134 measured decisions are those of the card, and 98 % of those that are a tenth from
 the border. 32-bit products without TF32 never gained (112).
 """
 

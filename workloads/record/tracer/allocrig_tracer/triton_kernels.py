@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import torch
 
+from . import values
+
 BENCHMARK_BUFFER = 256 << 20  # triton/backends/nvidia/driver.py, get_empty_cache_for_benchmark
 
 
@@ -93,6 +95,7 @@ def install(current):
             return launch(self, *args, grid=grid, warmup=warmup, **kwargs)
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
+        values.forget_tables((*args, *kwargs.values()))
         return None
 
     triton.runtime.jit.JITFunction.run = run

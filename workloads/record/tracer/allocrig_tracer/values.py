@@ -69,6 +69,25 @@ def changes_input(func):
     return any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments)
 
 
+def written(func, args, kwargs):
+    """The tensors that an operator changes, also those of `out=`."""
+    for i, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[i] if i < len(args) else kwargs.get(argument.name)
+            yield from [value] if isinstance(value, torch.Tensor) else value or []
+
+
+def forget(tensors):
+    for t in tensors:
+        if isinstance(t, FakeTensor):
+            set_value(t, None)
+
+
+def forget_tables(tensors):
+    """A kernel of the program may have filled them."""
+    forget(t for t in tensors if isinstance(t, FakeTensor) and hasattr(t.untyped_storage(), "_table"))
+
+
 def real_call(mode, func, args, kwargs):
     """Runs an operator on the real copies. Returns None if one of them is not known or the operator fails on the CPU."""
 
@@ -129,6 +148,8 @@ def follow(mode, func, args, kwargs, tensors, outs):
     if func in SETS_SCALE or func in COPIES:
         follow_scale(func, args, outs)
     if not outs or func in KEEPS_INPUT:
+        if func.namespace != "aten":
+            forget(written(func, args, kwargs))  # of a library: its fake version does nothing
         return
     follow_shares(func, args, outs)
     changed = changes_input(func)
@@ -153,6 +174,7 @@ def follow(mode, func, args, kwargs, tensors, outs):
         real = fill(mode, func, args, outs[0]) if filled else real_call(mode, func, args, kwargs)
         if real is not None and func.overloadpacket in EMPTY:
             real.zero_()  # what the program writes into it follows
+            outs[0].untyped_storage()._table = True
         if real is not None:
             assumed = getattr(mode.session.local, "assumed", {}) if drawn else {}
             if func._schema.name.split("::")[1] in assumed and real.dtype == torch.bool:
@@ -163,11 +185,7 @@ def follow(mode, func, args, kwargs, tensors, outs):
                     set_value(fake, value, drawn)
             return
     if changed:
-        for argument, value in zip(func._schema.arguments, args):
-            if argument.alias_info is not None and argument.alias_info.is_write:
-                for t in [value] if isinstance(value, torch.Tensor) else value or []:
-                    if isinstance(t, FakeTensor):
-                        set_value(t, None)
+        forget(written(func, args, kwargs))
         return
     for fake in outs:
         if isinstance(fake, FakeTensor):
