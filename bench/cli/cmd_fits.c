@@ -264,6 +264,8 @@ static enum ar_status print_part(struct arguments *self, struct opened *opened,
                               .vary = &self->vary};
     AR_TRY(advise_run(&opened->config, &advice, error));
     AR_TRY(check_answer(shown.info, &advice, error));
+    if (!self->begun)
+        traced_steps_say(&self->program, shown.info);
     if (!self->begun) /* further seeds are those of the first GPU */
         shown.spread = self->spread;
     const struct advise_row *rows[FITS_ROWS_MOST];

@@ -163,6 +163,20 @@ enum ar_status traced_program_why(const struct traced_program *self, const struc
                           error);
 }
 
+void traced_steps_say(const struct traced_program *self, const struct trace_info *info)
+{
+    const uint64_t asked = self->steps ? strtoull(self->steps, NULL, 10) : 0;
+    const bool torch = strncmp(info->recorder, "torch", 5) == 0;
+    if (info->complete && info->steps < asked)
+        sentence_say(stderr,
+                     "allocrig: the program ended by itself after %" PRIu64 " of %" PRIu64
+                     " steps%s",
+                     info->steps, asked,
+                     torch ? "; a step ends when its first optimizer has stepped or, without one, "
+                             "at torch.cuda.synchronize()"
+                           : "");
+}
+
 enum ar_status traced_folder_make(char folder[TRACED_PATH_ROOM], struct ar_error *error)
 {
     const char *root = getenv("TMPDIR");
@@ -196,16 +210,17 @@ static void report(const char *path, const struct trace_info *info)
                  info->complete ? "" : "; the program ended early, so the rest is missing");
 }
 
-static enum ar_status save(const char *from, const char *path,
+static enum ar_status save(const struct traced_program *program, const char *path,
                            const struct trace_output_choice *format, struct ar_error *error)
 {
     AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     AR_CLOSED(fits_notes_close) struct fits_notes notes = {0};
-    enum ar_status status = trace_open(from, &source, error);
+    enum ar_status status = trace_open(program->path, &source, error);
     AR_THEN(status, fits_notes_read(source, &notes, error));
     AR_TRY(ar_error_prefix(error, status, "the tracer wrote a trace that is not valid"));
     AR_TRY(trace_output_save(source, path, format, error));
     report(path, &source->info);
+    traced_steps_say(program, &source->info);
     if (notes.refusal[0])
         sentence_say(stderr, "  the trace is not what a card would be asked: %s", notes.refusal);
     return AR_OK;
@@ -219,7 +234,7 @@ static enum ar_status finish(const struct arguments *self, const char *folder,
     enum ar_status status = AR_OK;
     if (access(program->path, F_OK) != 0)
         status = traced_program_why(program, end, error);
-    else if (save(program->path, self->path, format, error))
+    else if (save(program, self->path, format, error))
         return ar_error_prefix(error, AR_FORMAT, "the trace is kept in %s", program->path);
     else if (end->code)
         status = program_failed(program->command[0], end, "its trace is written", error);

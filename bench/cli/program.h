@@ -65,7 +65,8 @@ struct traced_program {
         {0,                                                                                        \
          "steps",                                                                                  \
          "N",                                                                                      \
-         "end the program after N steps; default: at its own end",                                 \
+         "end the program after N steps: of its first optimizer or, without one, calls of "        \
+         "torch.cuda.synchronize; default: at its own end",                                        \
          CLI_CALL(traced_number),                                                                  \
          CLI_AT(program.steps)},                                                                   \
         {0,                                                                                        \
@@ -88,6 +89,8 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
 /* Sets the error for a program that wrote no trace, with what is missing. */
 enum ar_status traced_program_why(const struct traced_program *self, const struct program_end *end,
                                   struct ar_error *error);
+/* Says so on standard error if a program that ended by itself made fewer steps than --steps. */
+void traced_steps_say(const struct traced_program *self, const struct trace_info *info);
 
 /* Makes an empty temporary folder for traces. The caller removes it, with all files in it. IO. */
 #define TRACED_PATH_ROOM 512

@@ -91,6 +91,11 @@ check a_long_name_is_cut grep -qE 'training_loops\.py:1200 +\.\.s\.\*\.self_atte
 run fits "$TEST_TMP/other.trace"
 check another_measured_release_is_named says 'kernels take for themselves was measured with torch 2\.11 and may differ with torch 2\.15\.0\.'
 
+ENDS=4 run fits --steps 9 -- python3 "$program"
+check fewer_steps_than_asked said '^allocrig: the program ended by itself after 4 of 9 steps; a step ends when its first optimizer has stepped or, without one, at torch\.cuda\.synchronize\(\)$'
+run fits --steps 4 -- python3 "$program"
+check all_that_were_asked not said 'ended by itself'
+
 # ---- the card
 
 run fits --card l4 -- python3 "$program" 900

@@ -16,7 +16,7 @@ if str(batch) == env.get("STOP"):
     time.sleep(60)
 if batch > int(env.get("CLIFF", "1000000000")):
     batch += 690
-steps = int(env.get("ALLOCRIG_TRACE_STEPS", "4"))
+steps = min(int(env.get("ALLOCRIG_TRACE_STEPS", "4")), int(env.get("ENDS", "1000000")))  # its own end
 seed = int(env.get("ALLOCRIG_TRACE_SEED", "1"))
 spread = seed * MIB if "DRAWS" in env else 0
 lines = ["# allocrig-trace 1", "# name: stand_in", "# recorder: torch 2.11.0+cu130",
