@@ -128,7 +128,10 @@ with gzip.open('results/published/h200/cudnn/held-899.tsv.gz', 'rt') as lines:
             got = source.products_of(shape(int(c[0]), x, w, y, padding=0, dtype=types[c[7]], last=c[8] == '1'))[:1]
             count += 1
             right += got == ([int(size)] if int(engine) in (58, 62, 63) else [])
-assert count > 1800 and right > 0.84 * count, (right, count)"
+assert count > 1800 and right > 0.85 * count, (right, count)
+# knob 25 at 1 divides nothing: a gradient of the input between maps that are listed with parts
+undivided = shape(12, (10, 768, 6, 6), (768, 768, 1, 1), (10, 768, 6, 6), padding=0, dtype='float32', last=True)
+assert source.products_of(undivided) == [544] and source.products.knob(undivided) == 1, source.products_of(undivided)"
 sizes engines_of_depthwise_filters "
 from allocrig_tracer import cudnn_fitted as fitted
 def led(s, engine, kilobytes):

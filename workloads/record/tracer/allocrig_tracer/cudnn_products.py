@@ -31,7 +31,7 @@ SMALL, SMALL_BATCH = 400, 64  # positions of a map, samples
 SAME = -2  # a leaf: what the tables before it say
 SPLIT = ("c k rows weights c2 k2 rows2 wide narrow half knob tiles64 tall64 flat64 tiles128 tall256 flat256 k64 c64 k128 c128 share64 share128 ratio "
          "many count part far near").split()
-SMALL_FEATURES = {"product": FEATURES + ["known"], "parts": FEATURES + MORE + ["count", "flags"], "split": SPLIT}
+SMALL_FEATURES = {"product": FEATURES + ["known"], "parts": FEATURES + MORE + ["count", "flags", "knob"], "split": SPLIT}
 
 
 def bits(dtype):
@@ -132,7 +132,7 @@ class Products:
             return []
         plain, flags = 4 * s.w[0] * s.w[1], FLAGS[bits(s.dtype)]
         if s.operation != library.BACKWARD_WEIGHT:
-            return [self.of_parts(s) if knob else 0]
+            return [self.of_parts(s, knob) if knob else 0]
         if s.channels_last or s.x[0] == 1 and knob:
             of_samples = 0 if s.channels_last else plain
             return [of_samples + self.divided(s, k) for k in ((knob, 3 - knob) if knob else (0,))]
@@ -152,9 +152,9 @@ class Products:
         leaf = self.trees.leaf(tree_of(s).replace("product", "parts"), features_of_parts(s))
         return tuple(map(int, leaf.split(":"))) if leaf else (0, FLAGS[bits(s.dtype)])
 
-    def of_parts(self, s):
+    def of_parts(self, s, knob):
         known = self.known_parts(s)
-        leaf = self.later(s, tree_of(s).replace("product", "parts"), (*features_of_parts(s), *known), known)
+        leaf = self.later(s, tree_of(s).replace("product", "parts"), (*features_of_parts(s), *known, knob), known)
         count, flags = map(int, leaf.split(":")) if leaf is not known else known
         rows, columns, _ = product_of(s)
         return count * 4 * rows * columns + flags

@@ -208,6 +208,7 @@ def fit_parts(paths, out):
 
 
 KEPT = "product-weight-nhwc-16", "product-weight-nhwc-32", "product-input-nchw-16"  # another tree is wrong more often in older lists
+LEAST = {("product", False): 10, ("parts", False): 5, ("product", True): 5, ("parts", True): 3, ("split", True): 10}  # lists of a leaf
 PER_PART = (64, 32, 128, 96, 48)  # positions
 
 
@@ -227,12 +228,14 @@ def small_samples(source, paths):
             if not plans.pointwise(s) or not s.allow_tf32 or s.dtype == "float64" or not products.small(s):
                 continue
             name, knob, known = products.tree_of(s), knob_of(s, engine, knobs), source.trees.leaf(products.tree_of(s), products.features(s))
+            whole = s.operation != plans.BACKWARD_WEIGHT and s.channels_last  # what is divided there depends on the knob
+            code = min(knob, 2 * (size > 0)) if whole else knob_code(s, engine, size, knobs)
             if name not in KEPT:
-                code = knob_code(s, engine, size, knobs)
-                yield name, (*products.features(s), known), code, code == known
+                yield name, (*products.features(s), known), code, code == known and not whole
             if s.operation != plans.BACKWARD_WEIGHT and size and knob > 0:
-                known, code = table.known_parts(s), part_code(s, size)
-                yield name.replace("product", "parts"), (*products.features_of_parts(s), *known), code, code == "{}:{}".format(*known)
+                known, parts = table.known_parts(s), part_code(s, size)
+                yield (name.replace("product", "parts"), (*products.features_of_parts(s), *known, code), parts,
+                       parts == "{}:{}".format(*known) and not whole)
             if s.operation == plans.BACKWARD_WEIGHT and s.channels_last and knob > 0:
                 known, far, near = table.known_split(s, knob)
                 count, flags = divmod(size, 4 * s.w[0] * s.w[1])
@@ -250,7 +253,7 @@ def fit_small(source, paths, out):
         samples[name].append((values, str(products.SAME if same else answer)))
     for name in sorted(samples):
         kind = name.split("-")[0]
-        fit_tree("small-" + name, products.SMALL_FEATURES[kind], samples[name], out, min_samples_leaf=5 if kind == "parts" else 10)
+        fit_tree("small-" + name, products.SMALL_FEATURES[kind], samples[name], out, min_samples_leaf=LEAST[kind, "-nhwc-" in name])
 
 
 def check(source, path, most):
