@@ -115,7 +115,7 @@ run_of() {
             END { if (of) print " Policy " policy "; " of "." }' "$page"
     else
         echo " Policy and device are those of the run that wrote placements-${2#*-}.csv."
-printf 'figures: no placements-%s.txt, what `run` printed, so the caption\n  has no policy, workload and device\n' "${2#*-}" >&2
+        printf 'figures: no placements-%s.txt, what `run` printed, so the caption\n  has no policy, workload and device\n' "${2#*-}" >&2
     fi
     awk -F, 'NR > 1 { last = $1 } END { print "From the first event to event " last + 0 ", the last with a block." }' "$1"
 }
