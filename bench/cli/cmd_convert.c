@@ -4,6 +4,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/pages.h"
 #include "bench/report/sentence.h"
+#include "workloads/trace/check.h"
 #include "workloads/trace/filter.h"
 
 #define STREAMS_MOST 256
@@ -45,10 +46,11 @@ static enum ar_status take_streams(void *arguments, const struct cli_option *opt
     for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         uint64_t stream = 0;
         AR_TRY(ar_error_prefix(error, ar_count_parse(word, &stream, error), "--streams"));
-        if (stream >= TRACE_NO_STREAM || self->filter.stream_count == STREAMS_MOST)
+        if (stream >= TRACE_STREAM_LIMIT || self->filter.stream_count == STREAMS_MOST)
             return ar_invalid(error,
-                              "--streams takes at most %d streams, numbered from 0; %s is not one",
-                              STREAMS_MOST, word);
+                              "--streams takes at most %d streams, numbered from 0 to %u; %s is "
+                              "not one",
+                              STREAMS_MOST, TRACE_STREAM_LIMIT - 1, word);
         self->streams[self->filter.stream_count++] = (uint32_t)stream;
     }
     if (self->filter.stream_count == 0)

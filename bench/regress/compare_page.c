@@ -261,6 +261,18 @@ static void print_waivers(const struct verdicts *verdicts, const struct waivers 
         print_uncovered(verdicts, stream);
 }
 
+/* Whether another run differs from a missing one in its seed only, as far as the page says. */
+static bool other_seed(const struct verdicts *verdicts, const struct verdict_row *row)
+{
+    for (size_t i = 0; i < verdicts->count; i++) {
+        const struct verdict_row *other = &verdicts->rows[i];
+        if (row->frees && other->frees && other->seed != row->seed &&
+            strcmp(other->workload, row->workload) == 0 && strcmp(other->policy, row->policy) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void tell_missing(const struct verdicts *verdicts, FILE *line)
 {
     size_t told = 0;
@@ -271,6 +283,8 @@ static void tell_missing(const struct verdicts *verdicts, FILE *line)
         if (!row->missing)
             continue;
         fprintf(line, "%s %s with policy %s", told ? "," : "", row->workload_name, row->policy);
+        if (other_seed(verdicts, row))
+            fprintf(line, " and seed %" PRIu64, row->seed);
         told++;
     }
     if (verdicts->missing > told)

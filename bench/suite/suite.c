@@ -135,8 +135,10 @@ static enum ar_status each_word(struct suite *self, const char *value, add_word 
 {
     AR_FREED char *copy = strdup(value);
     AR_TRY_MEMORY(copy, error, "\"%.60s\"", value);
-    char *rest = NULL;
-    for (char *word = strtok_r(copy, " ,\t", &rest); word; word = strtok_r(NULL, " ,\t", &rest))
+    char *rest = NULL, *word = strtok_r(copy, " ,\t", &rest);
+    if (!word)
+        return ar_invalid(error, "the key has no value; write one, or leave the key out");
+    for (; word; word = strtok_r(NULL, " ,\t", &rest))
         AR_TRY(add(self, word, error));
     return AR_OK;
 }

@@ -253,6 +253,24 @@ wait
 check a_suite_is_named_once [ "$(grep -c 'named pipe' "$err")" = 1 ]
 refuses history_of_a_pipe 2 'pipe: a history is a regular file; write these lines' history "$tmp/pipe"
 
+# Streams that no trace has, and keys of a suite without a value.
+printf '# allocrig-trace 1\na,0,512\n' >"$tmp/one.txt"
+refuses stream_that_no_trace_has 2 'numbered from 0 to 65535; 65536 is' convert "$tmp/one.txt" --streams 0,65536 "$tmp/x.txt"
+for key in '[slowdown]\nat =' '[suite]\ncapacities ='; do
+    printf '[policies]\ntorch\n[workloads]\norder_flip\n%b\n' "$key" >"$tmp/no_value.ini"
+    refuses "key_without_a_value_${#key}" 2 'no_value.ini:6: .*has no value' run "$tmp/no_value.ini"
+done
+# An edited result with fewer bytes than none; a missing run of which NEW has another seed.
+"$ALLOCRIG" run -p torch -w order_flip -w random:events=300 --json "$tmp/edited.json" >"$out"
+"$ALLOCRIG" run -p torch -w random:events=300 --seed 7 --json "$tmp/seed_7.json" >"$out"
+"$ALLOCRIG" run -p torch -w order_flip --json "$tmp/flip.json" >"$out"
+mkdir "$tmp/seeds"
+cp "$tmp/seed_7.json" "$tmp/flip.json" "$tmp/seeds"
+run compare "$tmp/edited.json" "$tmp/seeds"
+check missing_run_has_its_seed grep -q 'with policy torch and seed 1' "$out"
+sed -i -E 's/("peak_live_bytes": )[0-9]+/\1-5/' "$tmp/edited.json"
+refuses bytes_below_none 2 'edited.json.*peak_live_bytes.*from 0' compare "$tmp/edited.json" "$tmp/edited.json"
+
 # A seed that no reader of JSON takes would make results that cannot be compared.
 refuses seed_beyond_json 2 'seed is 18446744073709551615; it must be between 0 and' run -d sim -p growth -w order_flip --seed 18446744073709551615
 run run -d sim:addresses=random -p growth -w order_flip --seed 4611686018427387904 --replicates 2 --json "$tmp/seeds.json"
