@@ -385,8 +385,11 @@ static enum ar_status try_trace(struct arguments *self, const char *path, struct
     const struct timespec at_once = {0};
     sigset_t set, before;
     sigemptyset(&set);
-    for (size_t i = 0; i < AR_COUNT(ends); i++)
-        sigaddset(&set, ends[i]);
+    for (size_t i = 0; i < AR_COUNT(ends); i++) {
+        struct sigaction way; /* nohup ignores SIGHUP, and a blocked signal waits all the same */
+        if (sigaction(ends[i], NULL, &way) == 0 && way.sa_handler != SIG_IGN)
+            sigaddset(&set, ends[i]);
+    }
     sigprocmask(SIG_BLOCK, &set, &before);
     enum ar_status status = each_part(self, path, try_part, error);
     int got = sigtimedwait(&set, NULL, &at_once);

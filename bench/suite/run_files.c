@@ -4,6 +4,7 @@
 #include "bench/suite/run_files.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -263,7 +264,7 @@ static bool is_series(const char *name)
     return field_begins_with(name, "series-") && field_ends_with(name, ".csv");
 }
 
-/* Whether a file has content, and it is not that of an earlier run. */
+/* Whether a file has content that is not of an earlier run, or cannot be read. */
 static bool is_foreign(const char *folder, const char *name, const char *start)
 {
     AR_FREED char *path = NULL;
@@ -271,10 +272,11 @@ static bool is_foreign(const char *folder, const char *name, const char *start)
     if (asprintf(&path, "%s/%s", folder, name) < 0)
         return true;
     FILE *stream = fopen(path, "re");
-    size_t length = stream ? fread(head, 1, sizeof head - 1, stream) : 0;
+    if (!stream)
+        return errno != ENOENT;
+    size_t length = fread(head, 1, sizeof head - 1, stream);
     head[length] = '\0';
-    if (stream)
-        fclose(stream);
+    fclose(stream);
     return length && !strstr(head, start);
 }
 
