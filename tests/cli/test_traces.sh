@@ -139,7 +139,7 @@ printf 'a,0,1\nf,0\n' >"$tmp/unmarked.txt"
 refuses no_step 2 'unmarked.txt: the trace has no step; a mark `step` ends one$' convert "$tmp/unmarked.txt" "$tmp/x.txt" --steps 1
 refuses steps_beyond_in_part 2 'and no step 400; 300- has all' convert "$tape" "$tmp/x.txt" --steps 300-400
 refuses kind_unknown 2 '"q".*is no kind of event' convert "$tape" "$tmp/x.txt" --events q
-refuses no_such_stream 2 'the filter leaves no events' convert "$tape" "$tmp/x.txt" --streams 99999
+refuses no_such_stream 2 'the filter leaves no events' convert "$tape" "$tmp/x.txt" --streams 9999
 refuses no_such_device 2 'it has no requests of GPU 9; it has those of GPU 0$' convert "$tape" "$tmp/x.txt" --device 9
 refuses repeated_for_ever 2 '--repeat is "18446744073709551615"; it must be a whole number from 1 to 1000000' convert "$tape" "$tmp/x.txt" --repeat 18446744073709551615
 refuses stream_no_number 2 'streams.*"x" is not a whole number' convert "$tape" "$tmp/x.txt" --streams x
