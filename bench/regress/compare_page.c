@@ -211,6 +211,11 @@ static void print_effects(const struct verdicts *verdicts, FILE *stream)
             100 * VERDICT_INSTRUCTIONS);
 }
 
+static bool is_uncovered(const struct verdict_row *row)
+{
+    return row->verdict == VERDICT_WORSE && !change_is_waived(row->waiver);
+}
+
 /* The figures, each once, that are worse and have no waiver, where others have one. */
 static void print_uncovered(const struct verdicts *verdicts, FILE *stream)
 {
@@ -218,11 +223,9 @@ static void print_uncovered(const struct verdicts *verdicts, FILE *stream)
     size_t told = 0, figures = 0, count = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
     for (size_t i = 0; i < verdicts->count; i++) {
         const struct verdict_row *row = &verdicts->rows[i], *before = verdicts->rows;
-        if (row->verdict != VERDICT_WORSE || change_is_waived(row->waiver))
+        if (!is_uncovered(row))
             continue;
-        while (before < row &&
-               (before->verdict != VERDICT_WORSE || change_is_waived(before->waiver) ||
-                strcmp(before->figure, row->figure) != 0))
+        while (before < row && (!is_uncovered(before) || strcmp(before->figure, row->figure) != 0))
             before++;
         if (before < row || figures++ >= UNCOVERED_TOLD)
             continue;
@@ -378,7 +381,7 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
 static bool fails(const struct verdicts *verdicts, const struct verdict_row *row)
 {
     if (row->verdict == VERDICT_WORSE)
-        return !change_is_waived(row->waiver);
+        return is_uncovered(row);
     return verdicts->require_all && (row->missing || row->lost);
 }
 

@@ -92,7 +92,7 @@ def of_program(path):
             limit = next((line.split()[2] for line in (f.readline() for _ in range(8)) if line.startswith("# limit:")), "")
     if not limit:
         return SPECS
-    return {"default": f"torch:limit={limit}", "expandable": f"torch:limit={limit},expandable_segments=true"}
+    return {setting: under(limit, setting) for setting in SPECS}
 
 
 def under(limit, setting):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Predicts programs that no card has run yet: predict.py OUT [--keep FOLDER] [--jobs N] NAME..
 
-Appends to OUT.tsv the peaks and the smallest limits that suffice (safe) of each program (traced_blind.tsv), and to OUT_limits.tsv what happens
-under up to four limits: 12, 35 and 70 % of the way from the live to the reserved peak under the default settings, if
-that peak is more than 8 % above the live one (nearer, they would lie within a few segments), and 50 % under expandable
-segments, if theirs is more than 2 % above it. The limits are what record_all.py takes as RECORD_LIMITS.
+Appends to OUT.tsv the peaks and the smallest limits that suffice (safe) of each program (traced_blind.tsv), and to
+OUT_limits.tsv what happens under up to four limits: 12, 35 and 70 % of the way from the live to the reserved peak under
+the default settings, if that peak is more than 8 % above the live one (nearer, they would lie within a few segments),
+and 50 % under expandable segments, if theirs is more than 2 % above it. The limits are what record_all.py takes as
+RECORD_LIMITS.
 """
 import argparse
 import concurrent.futures as futures

@@ -10,13 +10,14 @@ run.
 """
 import argparse
 import concurrent.futures as futures
-import csv
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+
+import under_limits
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -28,10 +29,8 @@ p.add_argument("--first", action="append", default=[], help="a program that take
 args = p.parse_args()
 folder = tempfile.mkdtemp()
 begin = time.time()
-with open(args.predicted) as f:
-    rows = list(csv.DictReader((line for line in f if line[0] != "#"), delimiter="\t"))
 edges = {}
-for r in rows:
+for r in under_limits.table(args.predicted):
     edges.setdefault((r["program"], r["setting"]), {})[r["place"]] = int(r["limit"])
 
 
