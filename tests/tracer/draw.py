@@ -2,11 +2,11 @@
 """Draws programs of a blind round by lot: draw.py [--seed N] [--before FOLDER] [--drawn FILE] [--spare]
 
 Prints one line a program: source, what it trains, recipe. The programs are then written as drawn, and not drawn again.
-4 are of torchvision (a family is a module of torchvision.models), 4 of timm (a module of timm.models), 7 of
-transformers (first a task, then a model type that has a class for it), 5 of KINDS, which are written out. A family is
-left out if a program of FOLDER uses it or names it, and if it cannot be built without a download or has more than 80
-million parameters (transformers: any number, its configuration is made small); one of KINDS if FILE, which earlier
-draws wrote, has it. Recipes are dealt from decks.
+4 are of torchvision (a family is a module of torchvision.models), or as many as are left, 8 with those of timm (a
+module of timm.models), 7 of transformers (first a task, then a model type that has a class for it), 5 of KINDS, which
+are written out. A family is left out if a program of FOLDER uses it or names it, and if it cannot be built without a
+download or has more than 80 million parameters (transformers: any number, its configuration is made small); one of
+KINDS if FILE, which earlier draws wrote, has it. Recipes are dealt from decks.
 --spare prints, for each task, its model type and the next one in the order of the lot, for one that fails on any card.
 
 FOLDER must hold the programs of earlier rounds alone: with those of this round in it, others are drawn. drawn.tsv says
@@ -76,7 +76,7 @@ def used_by(folder):
     modules = {module_of("timm", n) for n in re.findall(r'create_model\("(\w+)', text) if timm.is_model(n)}
     names = re.findall(r"torchvision\.models\.(?:\w+\.)*?([a-z0-9_]+)\(", text)
     modules |= {module_of("torchvision", n) for n in names if n in torchvision.models.list_models()}
-    configs = set(re.findall(r"(\w+?)(?:Text|Vision)?Config\b", text))
+    configs = {c for names in re.findall(r"\b((\w+?)(?:Text|Vision)?)Config\b", text) for c in names}
     return words(text), modules, {c.lower() for c in configs}
 
 
@@ -114,17 +114,18 @@ def registries(lot, used):
     """The families of torchvision and timm, in the order of the lot, each with an architecture."""
     known, modules, _ = used
     pictures = [n for n in torchvision.models.list_models() if not n.startswith("quantized")]
+    count = 0
     for source, names in (("torchvision", pictures), ("timm", timm.list_models())):
         families = {}
         for n in names:
             families.setdefault(module_of(source, n)[1], []).append(n)
         families = {f: m for f, m in families.items() if (source, f) not in modules and not plain(f) & known}
-        left = 4
+        most = {"torchvision": 4, "timm": 8}[source]
         for f in lot.sample(sorted(families), len(families)):
             order = lot.sample(families[f], len(families[f]))
             entry = next((n for n in order if build(lambda n=n: of_registry(source, n), 80e6)), None)
-            if entry and left:
-                left -= 1
+            if entry and count < most:
+                count += 1
                 yield source, f"{f}: {entry}"
 
 
