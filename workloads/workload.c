@@ -224,6 +224,24 @@ static void close_part(struct workload_part *part)
     part->source = NULL;
 }
 
+enum ar_status workload_named(const char *text, const struct trace_source *source,
+                              enum ar_status status, struct ar_error *error)
+{
+    const char *name = source ? source->info.name : text;
+    if (!error || (status != AR_INVALID && status != AR_FORMAT) || strstr(error->text, text) ||
+        strncmp(error->text, name, strlen(name)) == 0)
+        return status;
+    return ar_error_prefix(error, status, "%.200s", text);
+}
+
+static enum ar_status pass_on(struct workload_part *part, workload_take *take, void *argument,
+                              struct ar_error *error)
+{
+    const struct trace_source *source = part->source;
+    enum ar_status status = take(argument, part, error);
+    return workload_named(part->text, part->source ? source : NULL, status, error);
+}
+
 /* Opens one GPU of `text` and passes it on. */
 static enum ar_status take_gpu(const char *text, uint32_t gpu, bool recording, bool several,
                                workload_take *take, void *argument, struct ar_error *error)
@@ -233,7 +251,7 @@ static enum ar_status take_gpu(const char *text, uint32_t gpu, bool recording, b
         return ar_no_memory(error, "the name of a workload");
     AR_CLOSED(close_part) struct workload_part part = {.text = with, .several = several};
     AR_TRY(open_text(with, recording, &part.source, error));
-    return take(argument, &part, error);
+    return pass_on(&part, take, argument, error);
 }
 
 /* Applies --device. `path`: of a text that selects another GPU. */
@@ -265,7 +283,7 @@ enum ar_status workload_each(const char *text, const struct workload_choice *cho
     AR_TRY(open_text(text, choice->recording, &part.source, error));
     const struct trace_info info = part.source->info;
     if (!has_several(&info))
-        return take(argument, &part, error);
+        return pass_on(&part, take, argument, error);
     close_part(&part);
     if (info.has_far_gpu)
         return ar_invalid(

@@ -14,6 +14,11 @@ enum ar_status workload_open(const char *text, struct trace_source **out, struct
 enum ar_status workload_open_recording(const char *text, struct trace_source **out,
                                        struct ar_error *error);
 
+/* Puts `text` before an error of what the workload holds, unless the error names it, or the trace
+ * (`source`, or NULL). Returns the status. */
+enum ar_status workload_named(const char *text, const struct trace_source *source,
+                              enum ar_status status, struct ar_error *error);
+
 /* The same for a caller that can serve one GPU only: INVALID if the workload has several. */
 enum ar_status workload_open_single(const char *text, struct trace_source **out,
                                     struct ar_error *error);
@@ -36,7 +41,7 @@ typedef enum ar_status workload_take(void *argument, struct workload_part *part,
                                      struct ar_error *error);
 
 /* Passes the workload to `take`, or its GPUs one after the other by their numbers; ends at the
- * first error. INVALID also if a GPU cannot be selected by its number. */
+ * first error, which names the workload. INVALID also if a GPU cannot be selected by its number. */
 enum ar_status workload_each(const char *text, const struct workload_choice *choice,
                              workload_take *take, void *argument, struct ar_error *error);
 

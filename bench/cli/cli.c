@@ -7,6 +7,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/options.h"
+#include "allocators/registry.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/suite.h"
 #include "sim/fidelity/fidelity.h"
@@ -172,10 +173,17 @@ enum ar_status cli_recorded_policy(struct trace_source *recording, struct suite 
                                    struct ar_error *error)
 {
     char policy[1024];
-    enum ar_status status = fidelity_default_spec(&recording->info, policy, sizeof policy, error);
-    trace_close(recording);
-    return status ? ar_error_prefix(error, status, "give a policy, -p SPEC")
-                  : suite_add_policy(suite, policy, error);
+    const struct ar_policy_ops *ops;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+    AR_CLOSED(trace_close_at) struct trace_source *closed = recording;
+    AR_TRY(ar_error_prefix(error,
+                           fidelity_default_spec(&recording->info, policy, sizeof policy, error),
+                           "give a policy, -p SPEC"));
+    enum ar_status status = ar_spec_parse(policy, &spec, error);
+    AR_THEN(status, registry_lookup(&spec, &ops, error));
+    AR_TRY(ar_error_prefix(error, status, "%s: the recorded settings cannot be",
+                           recording->info.name));
+    return suite_add_policy(suite, policy, error);
 }
 
 enum ar_status cli_no_command(void *arguments AR_UNUSED, const struct cli_option *option AR_UNUSED,

@@ -245,6 +245,7 @@ static enum ar_status find_device(const struct arguments *self, struct trace_sou
                                   const struct ar_spec *device, struct recorded_card *card,
                                   struct session_device *out, struct ar_error *error)
 {
+    struct ar_device_props props;
     const char *given = ar_spec_value(device, "capacity");
     if (given && self->capacity_bytes)
         return ar_invalid(error, "the capacity is given twice: give capacity= of the device or "
@@ -259,7 +260,10 @@ static enum ar_status find_device(const struct arguments *self, struct trace_sou
     AR_TRY(session_device_as(out, device, card->profile, card->capacity_bytes, error));
     if (strcmp(source->info.format, "generator") != 0)
         session_device_as_driver(out);
-    return AR_OK;
+    if (card->source == RECORDED_CARD_ASKED)
+        return AR_OK;
+    return ar_error_prefix(error, session_device_props(&out->spec, &props, error),
+                           "the recorded capacity");
 }
 
 static enum ar_status explain_run_of(const struct arguments *self, const struct plan *plan,
@@ -328,7 +332,9 @@ static enum ar_status explain_trace(const struct arguments *self, const struct p
             return ar_invalid(error,
                               "explain needs a simulated device; write -d sim:capacity=.. or, for "
                               "a card, -d sim:profile=NAME (`list devices`)");
-        AR_TRY(explain_run_of(self, plan, run, source, &device, output, error));
+        AR_TRY(workload_named(plan->workloads[run->workload].text, source,
+                              explain_run_of(self, plan, run, source, &device, output, error),
+                              error));
     }
     if (output->json.stream)
         explain_json_end(&output->json);

@@ -177,7 +177,10 @@ static enum ar_status name_device(struct advising *self, struct ar_error *error)
     struct ar_device_props props;
     struct advise_result *out = self->out;
     AR_TRY(session_device_as(&asked, self->setup.device, NULL, out->capacity_bytes, error));
-    AR_TRY(session_device_props(&asked.spec, &props, error));
+    enum ar_status status = session_device_props(&asked.spec, &props, error);
+    if (status && out->capacity_from != ADVISE_FROM_CONFIG)
+        (void)ar_error_prefix(error, status, "the recorded capacity");
+    AR_TRY(status);
     memcpy(out->profile, props.profile, sizeof out->profile);
     memcpy(out->costs_of, props.costs_of, sizeof out->costs_of);
     return AR_OK;

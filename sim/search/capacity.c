@@ -133,6 +133,8 @@ static enum ar_status find_card(const struct search *search, struct capacity_res
     AR_TRY(session_device_as(&plain, asked, card->profile, card->capacity_bytes, error));
     enum ar_status status = session_device_props(&plain.spec, &props, error);
     session_device_end(&plain);
+    if (status && card->source != RECORDED_CARD_ASKED)
+        (void)ar_error_prefix(error, status, "the recorded capacity");
     AR_TRY(status);
     result->card_bytes = props.total_bytes;
     *most_bytes = props.most_bytes ? props.most_bytes : props.capacity_bytes;

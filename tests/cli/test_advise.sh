@@ -261,7 +261,13 @@ check enough_room not says '^It leaves'
 # Settings that the recorded allocator refuses are bad input, in its first lines or later.
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\n# conf: max_split_size_mb:1\na,0,512\nf,0\n' >"$tmp/conf.trace"
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,512\nm,step\nf,0\na,1,0\n!,limit,many\nm,step\n' >"$tmp/note.trace"
-refuses settings_that_cannot_be 2 'the recorded settings cannot be: .*conf "max_split_size_mb:1"' advise "$tmp/conf.trace"
+refuses settings_that_cannot_be 2 'conf.trace: the recorded settings cannot be: .*conf "max_split_size_mb:1"' advise "$tmp/conf.trace"
+printf '# allocrig-trace 1\n# recorder: torch 2.11.0\n# capacity: 1\na,0,512\nf,0\n' >"$tmp/byte.trace"
+sed 's/capacity/limit/' "$tmp/byte.trace" >"$tmp/limit.trace"
+for command in advise fits explain capacity; do
+    refuses "${command}_of_a_card_of_a_byte" 2 'byte(.trace: | with policy torch: )the recorded capacity: device sim: capacity=1 is less' "$command" "$tmp/byte.trace"
+    refuses "${command}_of_a_limit_of_a_byte" 2 'limit(.trace)?: the recorded (capacity: .*=1 is less|settings cannot be: .*limit: 1 byte)' "$command" "$tmp/limit.trace"
+done
 refuses a_note_that_cannot_be 2 'the recorded settings cannot be: note: event 4: .*the note limit,many' advise "$tmp/note.trace"
 refuses a_rank_twice 2 'small.trace is named twice' advise "$tmp/small.trace" "$tmp/small.trace"
 refuses a_rank_twice_by_another_path 2 'small.trace is named twice' advise "$tmp/small.trace" "$tmp/./small.trace"
