@@ -165,8 +165,9 @@ static void print_difference(const struct trace_info *info,
 static void print_result(const struct trace_info *info, const char *policy,
                          const struct fidelity_result *result)
 {
-    printf("%s, recorded with %s, against\n%s\n\n", info->name,
-           info->recorder[0] ? info->recorder : "an unnamed allocator", policy);
+    say(stdout, "%s, recorded with %s, against", info->name,
+        info->recorder[0] ? info->recorder : "an unnamed allocator");
+    printf("%s\n\n", policy);
     print_line("requests and frees", result->rows_met, result->rows);
     print_line("segments made", result->made_met, result->made);
     print_line("segments released", result->freed_met, result->freed);

@@ -62,8 +62,10 @@ static enum ar_status take_metrics(const json_t *metrics, struct result_run *run
             continue;
         run->there[i] = true;
         /* A ratio can be below 0: a map call may serve more than is free. */
-        if (json_number_value(value) < 0 && strcmp(metric_info((enum metric)i)->unit, "ratio") != 0)
-            return wrong(name, "a number from 0 or null", error);
+        double least = strcmp(metric_info((enum metric)i)->unit, "ratio") == 0 ? -0x1p63 : 0;
+        if (json_number_value(value) < least || json_number_value(value) > 0x1p63)
+            return wrong(name, least < 0 ? "a number or null" : "a number from 0 to 2^63 or null",
+                         error);
         if (json_is_integer(value) && json_integer_value(value) >= 0)
             metric_set(&run->metrics, (enum metric)i, (uint64_t)json_integer_value(value));
         else if (json_is_number(value))

@@ -786,8 +786,8 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
                                  struct ar_error *error)
 {
     const struct advise_result *result = page->result;
-    fprintf(stream, "%s, at %s%s, frees %s\n", page->name, AR_SIZE(result->capacity_bytes),
-            result->as_limit ? " as the program's own limit" : "", replay_frees_name(page->frees));
+    say(stream, "%s, at %s%s, frees %s", page->name, AR_SIZE(result->capacity_bytes),
+        result->as_limit ? " as the program's own limit" : "", replay_frees_name(page->frees));
     print_verdict(stream, page);
     if (result->capacity_from >= ADVISE_FROM_TOTAL || result->capacity_from == ADVISE_FROM_DRIVER ||
         (result->card.source == RECORDED_CARD_ASKED && result->card.driver_bytes))

@@ -103,12 +103,17 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
         advise_page_setting(choice->least));
 }
 
+#define MOST_WIDE_NAME 24
+
 enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
                                  struct ar_error *error)
 {
     struct table *table = table_of("setting<56; needs|MiB; most in<; fits<");
     const struct advise_result *first = pages[0].result;
     struct choice choice = {0};
+    bool by_number = false; /* names that leave no room for the table */
+    for (size_t i = 0; i < count; i++)
+        by_number |= strlen(pages[i].name) > MOST_WIDE_NAME;
     for (size_t i = 0; i < first->tried; i++) {
         const struct advise_row *row = &first->rows[i];
         struct worst worst = worst_of(pages, count, row->candidate.spec);
@@ -117,11 +122,16 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
             continue;
         table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? " (recorded)" : "");
         table_cell(table, "%.1f", (double)worst.safe_bytes / (double)AR_MIB);
-        table_cell(table, "%s", pages[worst.rank].name);
+        if (by_number)
+            table_cell(table, "trace %zu", worst.rank + 1);
+        else
+            table_cell(table, "%s", pages[worst.rank].name);
         table_cell(table, "%s", advise_page_fit(worst.fits));
     }
     fprintf(stream, "All %zu traces together: a setting needs what the worst of them needs.\n",
             count);
+    for (size_t i = 0; by_number && i < count; i++)
+        say(stream, "Trace %zu: %s", i + 1, pages[i].name);
     print_choice(stream, pages, count, &choice);
     fputc('\n', stream);
     return table_end(table, stream, TABLE_TEXT, error);

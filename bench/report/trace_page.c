@@ -67,8 +67,8 @@ static void print_memory(FILE *stream, const struct trace_info *info, const stru
             AR_SIZE(inspect->peak_live_bytes), inspect->peak_event, inspect->peak_live_blocks);
     if (inspect->peak_pinned_bytes)
         fprintf(stream,
-                "pinned       at most %s live in pinned host memory, not on the card; it is\n"
-                "             in all requests and bytes below, and not in live peaks\n",
+                "pinned       at most %s live in pinned host memory, not on the card; it\n"
+                "             is in all requests and bytes below, and not in live peaks\n",
                 AR_SIZE(inspect->peak_pinned_bytes));
     fprintf(stream, "requested    %s in %" PRIu64 " requests, the largest %s\n",
             AR_SIZE(info->allocated_bytes), info->allocs + info->probes,

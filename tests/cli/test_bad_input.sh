@@ -268,8 +268,10 @@ mkdir "$tmp/seeds"
 cp "$tmp/seed_7.json" "$tmp/flip.json" "$tmp/seeds"
 run compare "$tmp/edited.json" "$tmp/seeds"
 check missing_run_has_its_seed grep -q 'with policy torch and seed 1' "$out"
-sed -i -E 's/("peak_live_bytes": )[0-9]+/\1-5/' "$tmp/edited.json"
-refuses bytes_below_none 2 'edited.json.*peak_live_bytes.*from 0' compare "$tmp/edited.json" "$tmp/edited.json"
+for bytes in -5 1e308; do
+    sed -i -E "s/(\"peak_live_bytes\": )[-0-9.e]+/\1$bytes/" "$tmp/edited.json"
+    refuses "bytes_$bytes" 2 'edited.json.*peak_live_bytes.*from 0' compare "$tmp/edited.json" "$tmp/edited.json"
+done
 
 # A seed that no reader of JSON takes would make results that cannot be compared.
 refuses seed_beyond_json 2 'seed is 18446744073709551615; it must be between 0 and' run -d sim -p growth -w order_flip --seed 18446744073709551615

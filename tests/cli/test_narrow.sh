@@ -49,6 +49,14 @@ for trace in $data/{side_streams,graphs}.default.csv.gz $snapshots/tape_small.pi
     narrow "explain_torch_$name" explain "$trace" -p torch -d sim:capacity=400MiB
     narrow "explain_growth_$name" explain "$trace" -p growth -d sim:capacity=1GiB
 done
+narrow inspect_pinned inspect tests/golden/data/pages/pinned.trace
+long=$tmp/a_program_with_a_long_name_of_many_words_that_people_do_give_to_files
+printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,4194304\na,1,1048576\nf,0\nf,1\n' >"$long.1.trace"
+cp "$long.1.trace" "$long.2.trace"
+narrow advise_long_names advise "$long.1.trace" "$long.2.trace" -d sim:capacity=1GiB
+check traces_by_number grep -qE '^torch \(recorded\) +[0-9.]+ +trace 1 +yes$' "$out"
+cp $snapshots/tape_small.pickle.gz "$long.pickle.gz"
+narrow fidelity_long_name fidelity "$long.pickle.gz"
 narrow fidelity_differs fidelity $data/tape_small.default.csv.gz -p torch:expandable_segments=true
 narrow fidelity_of_another fidelity $snapshots/tape_small.pickle.gz -p growth
 narrow import convert tests/golden/data/kineto/mlp.json.gz "$tmp/mlp.trace"
