@@ -246,9 +246,12 @@ check a_pipe_is_written grep -q '"schema"' "$tmp/written.json"
 mkfifo "$tmp/suite.ini"
 : >"$err" # the words of the run before are not those that are waited for
 "$ALLOCRIG" run "$tmp/suite.ini" -d sim -p growth -w order_flip >"$out" 2>"$err" &
-for ((tries = 0; tries < 100 && !$(grep -c 'named pipe' "$err"); tries++)); do sleep 0.1; done
+reader=$!
+until grep -q 'named pipe' "$err" || ! kill -0 $reader; do sleep 0.01; done
 check a_suite_is_announced_before_it_is_read grep -q 'run: .*suite.ini is a named pipe; this waits' "$err"
-timeout 10 sh -c ': >"$1"' - "$tmp/suite.ini"
+: >"$tmp/suite.ini" & # waits for the reader, which may have ended without opening it
+wait $reader
+kill $! 2>/dev/null
 wait
 check a_suite_is_named_once [ "$(grep -c 'named pipe' "$err")" = 1 ]
 refuses history_of_a_pipe 2 'pipe: a history is a regular file; write these lines' history "$tmp/pipe"

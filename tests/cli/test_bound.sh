@@ -109,7 +109,7 @@ check exact_is_proven grep -qE '^exact +500 +1\.0000 +optimum: as low as the liv
 check exact_is_in_the_json [ "$(answer end) $(answer proven_bytes)" = '"meets-bound" 500' ]
 # Aligned to 64, blocks of 40 and 30 cannot share 70 bytes: more than the live peak, and proven.
 printf '# allocrig-trace 1\na,0,40,align=64\na,1,30,align=64\n' >"$tmp/above.txt"
-run bound "$tmp/above.txt" --exact --seconds 5 --json "$tmp/bound.json"
+run bound "$tmp/above.txt" --exact --seconds 86400 --json "$tmp/bound.json"
 check above_the_peak [ "$(answer best_bytes) $(answer proven_bytes) $(answer end)" = '94 94 "exhausted"' ]
 check above_is_said grep -qE '^exact +94 +1\.3429 +optimum: every lower plan was ruled out$' "$out"
 run bound random:events=4000,seed=3 --exact --steps 500 --json "$tmp/bound.json"

@@ -86,10 +86,12 @@ bad() {
 }
 refuses missing_suite 2 "$tmp/no.ini: cannot be read: No such file" run -d sim "$tmp/no.ini"
 # A run that is interrupted leaves no folder, one that cannot be written to shows before the run.
-"$ALLOCRIG" run -d sim -p all -w random:events=30000000 --output "$tmp/never/made" >/dev/null 2>&1 &
-sleep 1
-kill -TERM $! # the shell has it ignore SIGINT
-wait $! 2>/dev/null
+ALLOCRIG_PROGRESS=0 "$ALLOCRIG" run -d sim -p all -w order_flip -w random:events=30000000 --output "$tmp/never/made" >"$out" 2>"$err" &
+process=$!
+until grep -q ' left: order_flip' "$err" || ! kill -0 $process; do sleep 0.01; done
+kill -TERM $process # the shell has it ignore SIGINT
+{ wait $process; } 2>/dev/null
+check interrupted_between_its_runs [ $? = 143 ]
 check interrupted_leaves_no_folder [ ! -e "$tmp/never" ]
 : >"$tmp/a_file"
 refuses output_is_a_file 2 'a_file: the folder cannot be made' run -d sim -p bfc -w order_flip --output "$tmp/a_file"
