@@ -201,8 +201,13 @@ def try_one(ground, log, name, fault):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         if before:
             before()
-    process = subprocess.Popen(ground.command(name, folder, how.get("place")), stdout=stdout, stderr=subprocess.PIPE,
-                               stdin=subprocess.DEVNULL, preexec_fn=prepare_child, env=ground.environment(name))
+    try:
+        process = subprocess.Popen(ground.command(name, folder, how.get("place")), stdout=stdout, stderr=subprocess.PIPE,
+                                   stdin=subprocess.DEVNULL, preexec_fn=prepare_child, env=ground.environment(name))
+    except (OSError, subprocess.SubprocessError):
+        if not how.get("no_process"):
+            raise
+        return  # only root can become that user, and only while no other process is of that user
     if pipe is not None:
         os.close(pipe)
     try:

@@ -43,6 +43,19 @@ def tree(folder):
     return files
 
 
+def lives(group):
+    """Whether a process of the group runs; what has ended holds no lock and writes nothing."""
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in "ZX":
+            return True
+    return False
+
+
 class Victim:
     """A folder of its own, and a command that is killed there."""
 
@@ -65,13 +78,16 @@ class Victim:
         return done
 
     def kill(self, command, **options):
-        """Begins it and kills it. True: it was killed; False: it had ended."""
+        """Begins it and kills it. True: it was killed; False: it had ended. Waits for what it had begun: a run in a
+        process of its own ends a moment later, and the program of a killed recorder goes on to its end."""
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   stdin=subprocess.DEVNULL, **options)
+                                   stdin=subprocess.DEVNULL, preexec_fn=os.setpgrp, **options)
         time.sleep(self.dice.uniform(0, 1.1 * self.took))
         process.send_signal(signal.SIGKILL)
         killed = process.wait() == -signal.SIGKILL
         self.kills += killed
+        while lives(process.pid):
+            time.sleep(0.005)
         return killed
 
     def close(self):
@@ -222,12 +238,10 @@ class Recorder(Victim):
                 killed = self.kill(self.command(), env=self.environment)
                 if not killed:
                     continue
-                time.sleep(0.02)
                 left = glob.glob(self.path("out.trace.spool-*"))
                 if os.path.exists(self.path("out.trace")):
                     self.compare(len(self.events))
                 elif left and glob.glob(left[0] + "/*.spool"):
-                    self.settle()
                     done = subprocess.run([self.allocrig, "record", "-o", self.path("out.trace"), "--from", left[0]],
                                           capture_output=True, text=True)
                     if done.returncode == 0:
@@ -255,11 +269,6 @@ class Recorder(Victim):
                     raise Lost(f"the recorder of a killed program: status {status}: {errors[-200:]}")
             if glob.glob(self.path("out.trace.spool-*")) and self.who != "recorder":
                 raise Lost("spools are left")
-
-    def settle(self):
-        """The program of a killed recorder goes on: waits for its end."""
-        while subprocess.run(["pgrep", "-f", " ".join(self.program)], capture_output=True).stdout:
-            time.sleep(0.02)
 
 
 class Replaced(Victim):
