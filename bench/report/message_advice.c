@@ -31,6 +31,7 @@ static const struct platform *platform_of(const struct message *message)
         {"MUSA", "mthreads-gmi", "torch.musa", "torch.musa.memory_summary()",
          "MCCL, muBLAS workspaces"},
         {"HPU", "hl-smi", "torch.hpu", "torch.hpu.memory_stats()", "HCCL, recipes of graphs"},
+        {"D3D11", "the Task Manager (GPU)", "torch.cuda", "", some},
         {"D3D12", "the Task Manager (GPU)", "torch.cuda", "", some},
         {"Metal", "the Activity Monitor", "torch.mps", "torch.mps.driver_allocated_memory()",
          "other users of Metal"},
@@ -317,6 +318,11 @@ static const char *not_the_allocator(const struct message *message)
         return "Look for a limit (a memory fraction, a container, the GTT size of an APU), for "
                "another process that used memory for a short time, or for a driver that fails for "
                "another reason (dmesg).";
+    if (is_on(message, "MPS"))
+        return "Metal refused a request that MPS allows: the system has too little memory left for "
+               "it. Find out: the memory pressure in {tool}; end "
+               "other programs, or use a smaller model. A higher "
+               "PYTORCH_MPS_HIGH_WATERMARK_RATIO does not help, as the limit was not reached.";
     if (!message->card_told)
         return "The driver refused a request within the limit: other processes or libraries use "
                "the card's memory, or the system has a limit.";

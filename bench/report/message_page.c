@@ -362,12 +362,15 @@ static void print_counters(FILE *stream, const struct message *message)
     char a[32], b[32], c[32];
     const struct message_figure *figures = message->figures;
     const struct message_figure *peak = &figures[MESSAGE_FIGURE_PEAK];
-    if (!figures[MESSAGE_FIGURE_RESERVED].known || !figures[MESSAGE_FIGURE_ALLOCATED].known)
+    if (!figures[MESSAGE_FIGURE_RESERVED].known)
         return;
-    size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a);
     size_of(message, MESSAGE_FIGURE_RESERVED, b, sizeof b);
-    say(stream, "The pool has %s; %s of them are in use, %s are unused.", b, a,
-        size_of(message, MESSAGE_FIGURE_UNALLOCATED, c, sizeof c));
+    if (figures[MESSAGE_FIGURE_ALLOCATED].known)
+        say(stream, "The pool has %s; %s of them are in use, %s are unused.", b,
+            size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a),
+            size_of(message, MESSAGE_FIGURE_UNALLOCATED, c, sizeof c));
+    else
+        say(stream, "The pool had %s at most.", b);
     if (!peak->known)
         return;
     uint64_t over = figures[MESSAGE_FIGURE_RESERVED].bytes > peak->bytes

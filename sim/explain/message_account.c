@@ -437,6 +437,18 @@ static bool has_several_causes(const struct message *self)
     return causes > 1;
 }
 
+/* Whether the requested bytes are free. MPS most often fails by its bound: what the bound leaves
+ * was not enough then, although it may seem so within the rounding. */
+static bool fits_free(struct message *self)
+{
+    bool close = false, mps = is_mps(self);
+    const struct message_figure *available = figure_of(self, MESSAGE_FIGURE_FREE);
+    if (!available->known || !fits(self, available->bytes, available->coarse_bytes, &close))
+        return false;
+    self->close |= close && !mps;
+    return !(close && mps);
+}
+
 static enum message_cause judge(struct message *self)
 {
     const struct message_figure *asked = figure_of(self, MESSAGE_FIGURE_ASKED);
@@ -452,11 +464,12 @@ static enum message_cause judge(struct message *self)
     if (self->printed) {
         unsure(self, MESSAGE_REASON_LAYOUT,
                !knows(self, MESSAGE_FIGURE_PEAK) && !knows(self, MESSAGE_FIGURE_UNRELEASABLE));
+        unsure(self, MESSAGE_REASON_MISSING, !knows(self, MESSAGE_FIGURE_ALLOCATED));
         return MESSAGE_CACHE;
     }
     if (!asked->known && self->block_limit)
         return MESSAGE_NOT_THE_ALLOCATOR;
-    if (!asked->known)
+    if (!asked->known || (!asked->bytes && !knows(self, MESSAGE_FIGURE_FREE)))
         return judge_unasked(self);
     enum message_cut cut = cut_of(self);
     unsure(self, MESSAGE_REASON_CUT, cut && !self->block_limit);
@@ -475,8 +488,7 @@ static enum message_cause judge(struct message *self)
     }
     if (self->block_limit)
         return MESSAGE_NOT_THE_ALLOCATOR;
-    /* MPS fails by its bound, so what the bound leaves was not enough; it is rounded. */
-    if (!is_mps(self) && fits_figure(self, MESSAGE_FIGURE_FREE)) {
+    if (fits_free(self)) {
         unsure(self, MESSAGE_REASON_MISSING, !self->card_told);
         return judge_free(self);
     }
@@ -510,8 +522,20 @@ static void derive_start(struct message *self)
     }
 }
 
+/* A card of 0 bytes is one that could not be asked. */
+static void forget_failed_query(struct message *self)
+{
+    struct message_figure *total = &self->figures[MESSAGE_FIGURE_TOTAL];
+    struct message_figure *available = &self->figures[MESSAGE_FIGURE_FREE];
+    if (!total->known || total->bytes)
+        return;
+    total->known = false;
+    available->known &= available->bytes > 0;
+}
+
 void message_judge(struct message *self)
 {
+    forget_failed_query(self);
     derive_start(self);
     derive(self, MESSAGE_FIGURE_RESERVED, true, MESSAGE_FIGURE_ALLOCATED,
            MESSAGE_FIGURE_UNALLOCATED);

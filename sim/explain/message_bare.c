@@ -38,20 +38,41 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
 {
     static const struct {
         const char *words, *device;
-    } cards[] = {{"rocm", "HIP"},      {"[hip]", "HIP"},
-                 {"hipmalloc", "HIP"}, {"hiperror", "HIP"},
-                 {"vulkan", "Vulkan"}, {"vkallocate", "Vulkan"},
-                 {"d3d12", "D3D12"},   {"directx", "D3D12"},
-                 {"opencl", "OpenCL"}, {"clcreate", "OpenCL"},
-                 {"sycl", "XPU"},      {"level_zero", "XPU"},
-                 {"mtl", "Metal"},     {".hip", "HIP"},
-                 {".cu", "CUDA"},      {"metal", ""},
-                 {"optix", "CUDA"},    {"cuda", "CUDA"},
-                 {"gpu", ""},          {"hip", ""},
-                 {"device", ""},       {"vram", ""},
-                 {CHINESE_VRAM, ""},   {"videomemory", ""},
-                 {"videoram", ""},     {"videocard", ""},
-                 {"graphicscard", ""}, {"graphicsmem", ""},
+    } cards[] = {{"rocm", "HIP"},
+                 {"[hip]", "HIP"},
+                 {"hipmalloc", "HIP"},
+                 {"hiperror", "HIP"},
+                 {"vulkan", "Vulkan"},
+                 {"vkallocate", "Vulkan"},
+                 {"d3d12", "D3D12"},
+                 {"directx", "D3D12"},
+                 {"d3d11", "D3D11"},
+                 {"createcommittedresource", "D3D12"},
+                 {"dxgi", "D3D12"},
+                 {"createplacedresource", "D3D12"},
+                 {"avhw", ""},
+                 {"vaapi", ""},
+                 {"radeon:", ""},
+                 {"opencl", "OpenCL"},
+                 {"clcreate", "OpenCL"},
+                 {"sycl", "XPU"},
+                 {"level_zero", "XPU"},
+                 {"mtl", "Metal"},
+                 {".hip", "HIP"},
+                 {".cu", "CUDA"},
+                 {"metal", ""},
+                 {"optix", "CUDA"},
+                 {"cuda", "CUDA"},
+                 {"gpu", ""},
+                 {"hip", ""},
+                 {"device", ""},
+                 {"vram", ""},
+                 {CHINESE_VRAM, ""},
+                 {"videomemory", ""},
+                 {"videoram", ""},
+                 {"videocard", ""},
+                 {"graphicscard", ""},
+                 {"graphicsmem", ""},
                  {"graphicmem", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
@@ -76,7 +97,8 @@ static bool is_cut_word(const struct message_text *text, size_t at)
 
 /* Words that say that there was too little of something, or that it was not given. */
 static const char fails[] =
-    "fail|exhaust|notenough|insufficient|unable|cannot|can't|couldnot|couldn't|ranout|runsout|"
+    "fail|exhaust|notenough|insufficient|insufficiant|unable|cannot|can't|couldnot|couldn't|ranout|"
+    "runsout|"
     "outof|"
     "errorwhenalloc|errorwhilealloc|errorinalloc|erroralloc|"
     "overbudget|toolittle|shortage|notavailable|nothaveenough|depleted|n'thaveenough|noenough|"
@@ -173,10 +195,9 @@ static bool names_other_error(const struct message_text *text, size_t from, size
     return false;
 }
 
-/* Whether a word for a card stands in the line of `at`: a whole one, for "gpu020" is a host. */
-static bool is_in_line_of_card(const struct message_text *text, size_t at)
+bool message_text_in_line_of_card(const struct message_text *text, size_t at)
 {
-    static const char *const cards[] = {"gpu", "gpus", "cuda", "device", "graphicscard"};
+    static const char *const cards[] = {"gpu", "gpus", "cuda", "device", "graphicscard", "vram"};
     size_t from = at, to = at + 1;
     while (from > 0 && at - from < NEAR_CHARACTERS && text->gaps[from] != MESSAGE_GAP_LINE)
         from--;
@@ -187,7 +208,8 @@ static bool is_in_line_of_card(const struct message_text *text, size_t at)
              (card = message_text_find(text, cards[i], card, to)) != MESSAGE_NOWHERE; card++) {
             size_t end = card + strlen(cards[i]);
             if ((text->gaps[card] || !isalnum((unsigned char)text->chars[card - 1])) &&
-                (text->gaps[end] || strchr(":,)]\"'", text->chars[end])))
+                (text->gaps[end] || strchr(":,)]\"'", text->chars[end]) ||
+                 (text->chars[end] == '.' && text->gaps[end + 1])))
                 return true;
         }
     return false;
@@ -198,14 +220,14 @@ static bool is_beside_card(const struct message_text *text, size_t at)
 {
     size_t from = at > NEAR_CHARACTERS ? at - NEAR_CHARACTERS : 0;
     return message_text_any(text, "vram|videomem|amdgpu|drm", from, at + NEAR_CHARACTERS) ||
-           is_in_line_of_card(text, at);
+           message_text_in_line_of_card(text, at);
 }
 
 /* Whether words for the memory of the host are of a card's, which stands just before them: "GPU
  * memory quota exceeded", "GPU ran out of RAM", "VRAM is full". */
 static bool is_of_card(const struct message_text *text, size_t at, size_t end)
 {
-    static const char *const cards[] = {"gpu", "cuda", "device", "video", "card"};
+    static const char *const cards[] = {"gpu", "cuda", "device", "video", "card", "vram"};
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (text->gaps[at] != MESSAGE_GAP_LINE && message_text_ends(text, cards[i], at))
             return true;
@@ -369,7 +391,7 @@ static struct message_figure card_size(const struct message_text *text, const ch
              (at = message_pattern_find(text, words, at, to, -1, figures, &end)) != MESSAGE_NOWHERE;
              at++) {
             size_t clause = at > 2 * NEAR_CLAUSE ? at - 2 * NEAR_CLAUSE : 0;
-            if (!is_in_line_of_card(text, at) || is_beside_other(text, clause, end) ||
+            if (!message_text_in_line_of_card(text, at) || is_beside_other(text, clause, end) ||
                 message_text_any(text, parts, clause, at))
                 continue;
             if (found.known && found.bytes != size->bytes)

@@ -65,6 +65,12 @@ static const char how_slots[] =
     "SGLang's own pool of requests or tokens is used up, not the card. Lower "
     "--max-running-requests or --max-total-tokens, or raise --mem-fraction-static if the card is "
     "otherwise empty; a smaller --chunked-prefill-size if it happens in prefill.";
+static const char how_preempts[] =
+    "The requests that run have used up the cache of keys and values, not the card. The server "
+    "goes "
+    "on: it takes one of them back and computes it again later. Fewer of them at a time "
+    "(max_num_seqs, --max-running-requests), or a larger cache (gpu_memory_utilization, "
+    "--mem-fraction-static), if the card is otherwise empty.";
 static const char how_exllama[] =
     "The loader plans the weights and the cache before it loads them, and they do not fit into "
     "what is free. A smaller max_seq_len or cache_size, a quantized cache (cache_mode Q8 or Q4), "
@@ -73,7 +79,7 @@ static const char how_nvml[] =
     "PyTorch was out of memory, and NVML then failed to give it the figures for its message (on a "
     "Jetson, in a container or after an update of the driver). Find out: {statistics} and "
     "{torch}.mem_get_info() just before the request.";
-static const char how_workspace[] =
+const char message_how_workspace[] =
     "It is a workspace of fixed size, made beforehand, not the card: make it larger (FlashInfer: "
     "the buffer that is given to the wrapper), update the server, or use a smaller batch.";
 static const char how_limit_of_workspace[] =
@@ -204,7 +210,7 @@ const struct message_form message_bares[] = {
     {"openencodesessionexfailed:outofmemory|createbitstreambufferfailed:outofmemory|"
      "nvencopenencodesessionex:10(",
      MESSAGE_LIBRARY, "CUDA", how_nvenc, 0},
-    {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, FORM_ELSEWHERE},
+    {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", message_how_workspace, FORM_ELSEWHERE},
     {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, 0},
     {"[metal::malloc]resourcelimit(", MESSAGE_MLX, "Metal", how_count, FORM_ELSEWHERE},
     {"hami-coreerror*oom", MESSAGE_LIBRARY, "CUDA", how_hami, FORM_ELSEWHERE},
@@ -213,7 +219,10 @@ const struct message_form message_bares[] = {
      "sufficientworkspacememory*couldnotfindanyimplementation|duetoinsufficientworkspace",
      MESSAGE_TENSORRT, "CUDA", how_limit_of_workspace, FORM_ELSEWHERE},
     {"perhapsoutofmemory", MESSAGE_HOST_PROGRAM, "", message_how_killed, FORM_HOST | FORM_LIKELY},
-    {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    /* LLVM, ptxas, Microsoft's compiler and linker */
+    {"llvmerror:outofmemory|ptxasfatal:memoryallocationfailure|compilerisoutofheapspace|"
+     "lnk1102:outofmemory",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, 0},
     {"cpuretryoom|cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, FORM_HOST},
     {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", message_how_warm, 0},
@@ -225,6 +234,9 @@ const struct message_form message_bares[] = {
     {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, 0},
     {"alloc_req_slotsrunsoutofmemory|prefilloutofmemory|decodeoutofmemory", MESSAGE_SGLANG, "",
      how_slots, FORM_ELSEWHERE},
+    {"notenoughkvcachespace|notenoughkvblocks", MESSAGE_VLLM, "", how_preempts,
+     FORM_ELSEWHERE | FORM_SPARE},
+    {"kvcachepoolisfull", MESSAGE_SGLANG, "", how_preempts, FORM_ELSEWHERE | FORM_SPARE},
     {"increase--mem-fraction-static|increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang,
      0},
     {"cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|"
@@ -253,7 +265,8 @@ const struct message_form message_bares[] = {
     {"unabletoallocatevulkan", MESSAGE_GGML, "Vulkan", how_buffer, 0},
     {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, 0},
     {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, 0},
-    {"unabletoallocatebackendbuffer|failedtofitparamstofreedevicememory|cannotmeetfreememorytarget",
+    {"unabletoallocatebackendbuffer|failedtoallocatecompute|failedtoallocatethecomputebuffer|"
+     "failedtofitparamstofreedevicememory|cannotmeetfreememorytarget",
      MESSAGE_GGML, "", how_buffer, 0},
     {"failedtoallocatepinnedmemory*outofdevicememory", MESSAGE_HOST_PROGRAM, "", how_pinned,
      FORM_HOST | FORM_LIKELY}, /* of a card that shares the host's memory it may be the same */
@@ -288,8 +301,9 @@ const struct message_form message_bares[] = {
      MESSAGE_DRIVER, "OpenCL", message_how_driver, 0},
     {"ur_result_error_out_of_device_memory|ze_result_error_out_of_device_memory", MESSAGE_DRIVER,
      "XPU", message_how_driver, 0},
-    {"error_out_of_device_memory|suitableheapsareexhausted", MESSAGE_DRIVER, "Vulkan",
-     message_how_driver, 0},
+    {"error_out_of_device_memory|suitableheapsareexhausted|vmacreatebufferfailedwitherror-2|"
+     "vmacreateimagefailedwitherror-2",
+     MESSAGE_DRIVER, "Vulkan", message_how_driver, 0},
     {"pi_error_out_of_resources|ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU",
      message_how_driver, 0},
     {"hiperroroutofmemory|hiperrormemoryallocation|hiperror:outofmemory|[hiperror](2)|hsa_status_"
@@ -301,7 +315,8 @@ const struct message_form message_bares[] = {
      MESSAGE_DRIVER, "CUDA", message_how_driver, 0},
     /* By its number alone. */
     {"cudaerror2|cudaerror:2|cudaerror(2)|cudaerrorcode2|cudaerrorcode:2|cudadrivererror2|"
-     "cudadrivererror:2|cudaruntimeerror2|cudaruntimeerror:2|error2incudamalloc",
+     "cudadrivererror:2|cudaruntimeerror2|cudaruntimeerror:2|error2incudamalloc|"
+     "cudainitializationfailurewitherror:2",
      MESSAGE_DRIVER, "CUDA", message_how_driver, FORM_WORD},
     {"errorcode2:outofmemory", MESSAGE_TENSORRT, "CUDA", message_how_driver, 0},
     {"cudamallocfailed:outofmemory|cudamallocretryfailed:outofmemory|"
@@ -363,7 +378,10 @@ const struct message_form message_bares[] = {
      "exceedsjobhardlimit\"h_vmem|exceedsjobhardlimit\"h_rss|goneovermemorylimitof|"
      "runningbeyondphysicalmemorylimits|runningbeyondvirtualmemorylimits|'physical'memorylimit|"
      "'virtual'memorylimit|systemd-oomd[#]:killed|lowmemory!atorbelow|badness#,vmrss|"
-     "watermarkmemorylimitexceeded|terminatedduetomemoryissue|becauseitisusingtoomuchmemory",
+     "watermarkmemorylimitexceeded|terminatedduetomemoryissue|becauseitisusingtoomuchmemory|"
+     "exc_resourceresource_type_memory|containerkilledduetomemory|memorylimitof#mibexceeded|"
+     "memorylimitof#gibexceeded|"
+     "exceededsoftmemorylimit|exceededhardmemorylimit",
      MESSAGE_HOST_PROGRAM, "", message_how_limit, FORM_HOST},
     {"task#:outofmemory|exceededstepmemorylimit|exceededjobmemorylimit|pbs:jobkilled:mem|"
      "exceedingmemorylimits|["
@@ -424,16 +442,20 @@ const struct message_form message_bares[] = {
      "allocation_failed|error_host_out_of_memory|fatalerror:runtime:outofmemory|"
      "outofmemoryruntimestack:|"
      "systemoutofmemory!|"
-     "memoryresourcesareavailabletoprocess|allocate[host]memory|"
+     "allocate[host]memory|"
      "allocatecpumemory|"
      "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator|"
      "mkl_malloc:failedtoallocate|posix_memalign(*12vs0",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"enomem", MESSAGE_HOST_PROGRAM, "", how_handles,
+     FORM_HOST | FORM_LIKELY | FORM_FAR | FORM_WORD},
+    {"memoryresourcesareavailabletoprocess", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_FAR},
     {"cannotallocatememory", MESSAGE_HOST_PROGRAM, "", how_handles,
      FORM_HOST | FORM_LIKELY | FORM_FAR},
     {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, FORM_HOST | FORM_LIKELY},
     {"winerror1455|thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, FORM_HOST},
-    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
+    {"outofsharedmemory|notenoughspacein/dev/shm", MESSAGE_HOST_PROGRAM, "", how_workers,
+     FORM_HOST | FORM_LIKELY},
     {"cpuoom|oomoncpu|cpuoutofmemory|outofcpumemory|cpumemoryexhaust|hostmemoryexhaust|"
      "systemmemoryexhaust|hostoom|oomonhost|ramoom|hostranoutofmemory|systemranoutofmemory|"
      "noderanoutofmemory|cpuranoutofmemory|ramwasfull|ramisfull|ramexhausted|"
@@ -447,13 +469,15 @@ const struct message_form message_bares[] = {
     {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", message_how_driver, 0},
     {"insufficientvraminsplitformodel|insufficientvramformodel", MESSAGE_LIBRARY, "", how_exllama,
      0},
+    {"makesureyouhaveenoughgpuram", MESSAGE_LIBRARY, "", message_how_unknown, 0},
     {"gpumemoryisoverflow", MESSAGE_LIBRARY, "", how_jittor, 0},
     {"insufficientsystemresources|notenoughresourcestoloadthemodel", MESSAGE_LIBRARY, "",
      message_how_guess, 0},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, 0},
     {"oomwhenallocating|tensorswhenoomhappens|dsttensorisnotinitialized", MESSAGE_TENSORFLOW, "",
      NULL, 0},
-    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom|"
+    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofdeviceheap|outofmem|gpuoom|"
+     "vramoom|"
      "!allocationondevice",
      MESSAGE_DRIVER, "", message_how_driver, 0},
     /* In Chinese, Japanese, Korean, Russian, and then others: of a card if one is named near. */
@@ -463,13 +487,15 @@ const struct message_form message_bares[] = {
      MESSAGE_DRIVER, "", message_how_unknown, 0},
     {OTHER_LANGUAGES, MESSAGE_DRIVER, "", message_how_unknown, FORM_NEAR},
     {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
-    {"outofvideomemory|morevideomemorythancurrentlyavailable|ranoutofmemory|memoryexhausted|"
+    {"outofvideomemory|outofadaptermemory|morevideomemorythancurrentlyavailable|ranoutofmemory|"
+     "memoryexhausted|"
      "devouredallofthememory|lowvideomemory|"
      "memorylimitexceeded",
      MESSAGE_DRIVER, "", message_how_unknown, 0},
     {"outofram|ramwasfull|ramisfull|ramexhausted|ramoom", MESSAGE_DRIVER, "", message_how_unknown,
      FORM_NEAR},
-    {"hresult=8007000e|0x8007000e|[8007000e]", MESSAGE_DRIVER, "D3D12", message_how_unknown, 0},
+    {"hresult=8007000e|0x8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, 0},
+    {"8007000e", MESSAGE_DRIVER, "", message_how_unknown, FORM_WORD},
     {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, 0},
     {"failedtoallocatebuffer|insufficientmemory|notenoughmemory|notenoughfreememory|outofgpu|"
      "outofvram|failedtoallocatememory|couldnotallocatememory|cannotallocatememory|"
@@ -487,7 +513,7 @@ const struct message_form message_bares[] = {
      "exitedwith137|exitingwith137|exitswith137|exitingdueto137|status137|status=137|"
      "status(137|status:137|errno137|sigkill:kill|signal\"sigkill|signal'sigkill|signal9(sigkill)|"
      "bysignal9|onsignal9|withsignal9|withsignal-9|bysignal-9|"
-     "receivedsignal9|"
+     "receivedsignal9|bysignal:9|killed(signal9)|"
      "signal-9(sigkill)|bysigkill|withsigkill|signalsigkill|signals.sigkill:9|signal:killed|"
      "task#:killed|killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
      MESSAGE_HOST_PROGRAM, "", message_how_killed, FORM_HOST | FORM_LIKELY},

@@ -353,6 +353,14 @@ static void finish_limit(const struct message_form *form, struct message *self)
         };
 }
 
+/* Whether words of the host's programs are those of a card, which their line names: "Unable to
+ * allocate 1 GiB for an array on the GPU". */
+static bool is_of_card(const struct message_text *text, const struct message *self)
+{
+    return self->host && message_text_in_line_of_card(text, self->at) &&
+           !message_text_any(text, "host|pinned|cpu|system", self->at, self->end);
+}
+
 bool message_read_forms(const struct message_text *text, struct message *self)
 {
     for (size_t i = 0; i < message_form_count; i++) {
@@ -360,6 +368,10 @@ bool message_read_forms(const struct message_text *text, struct message *self)
         if ((form->flags & FORM_NAMED && !is_named(text, form)) ||
             !message_form_read(text, form, self))
             continue;
+        if (is_of_card(text, self)) {
+            *self = (struct message){0};
+            continue;
+        }
         if (self->framework == MESSAGE_CUPY || self->framework == MESSAGE_RMM)
             finish_limit(form, self);
         if (self->framework == MESSAGE_GGML)

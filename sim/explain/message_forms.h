@@ -50,6 +50,7 @@ extern const char message_how_vulkan[];
 extern const char message_how_guess[];
 extern const char message_how_warm[];
 extern const char message_how_web[];
+extern const char message_how_workspace[];
 
 /* The next place in [from, to) where one pattern begins, without what may be missing. A number
  * without a unit counts 2^shift bytes; a shift below 0: it is none. A request below zero counts as

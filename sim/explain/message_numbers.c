@@ -82,9 +82,10 @@ static bool is_group_point(const struct message_text *self, size_t at, bool grou
             !is_apart(self, at + 4, across) && !is_apart(self, at + 5, across));
 }
 
-/* Reads a decimal number. White space ends it unless `across`. */
-static size_t read_decimal(const struct message_text *self, size_t at, bool across, double *value,
-                           double *last_digit)
+/* Reads a decimal number, which a double cannot hold above 2^53. White space ends it unless
+ * `across`. */
+static size_t read_decimal(const struct message_text *self, size_t at, bool across,
+                           long double *value, long double *last_digit)
 {
     size_t begin = at;
     bool fraction = false, grouped = false;
@@ -123,7 +124,7 @@ static bool wraps(const struct message_text *self, size_t at, size_t end)
 
 size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure)
 {
-    double value, last;
+    long double value, last;
     if (at >= self->count || !is_digit(self->chars[at]))
         return MESSAGE_NOWHERE;
     size_t end = read_decimal(self, at, false, &value, &last);
@@ -142,15 +143,16 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
     }
     if (!unit)
         return MESSAGE_NOWHERE;
-    double scale = (double)(UINT64_C(1) << unit->shift);
-    *figure = (struct message_figure){.known = value * scale < (double)FIGURE_MOST};
+    long double scale = (long double)(UINT64_C(1) << unit->shift);
+    *figure = (struct message_figure){.known = value * scale < (long double)FIGURE_MOST};
     if (figure->known) {
         figure->cut = across || wraps(self, at, end) ? MESSAGE_CUT_AT_END : MESSAGE_UNCUT;
-        figure->bytes = (uint64_t)(value * scale + 0.5);
-        figure->coarse_bytes = unit->shift ? (uint64_t)(last * scale / 2 + 0.5) : 0;
+        figure->bytes = (uint64_t)(value * scale + 0.5L);
+        figure->coarse_bytes = unit->shift ? (uint64_t)(last * scale / 2 + 0.5L) : 0;
         /* "GB" is 2^30 bytes in nearly all of them; beside "GiB" it may be 10^9. */
         if (self->binary && unit->shift && strlen(unit->name) == 2)
-            figure->coarse_bytes += figure->bytes - (uint64_t)(value * pow(10, 0.3 * unit->shift));
+            figure->coarse_bytes +=
+                figure->bytes - (uint64_t)(value * powl(10, 0.3L * unit->shift));
     }
     return end + strlen(unit->name);
 }
@@ -193,7 +195,7 @@ static enum message_cut cut_at(const struct message_text *self, size_t begin, si
 size_t message_text_number(const struct message_text *self, size_t at, int shift,
                            struct message_figure *figure)
 {
-    double value, last;
+    long double value, last;
     if (at < self->count && strncmp(self->chars + at, "0x", 2) == 0) {
         uint64_t bytes = 0;
         size_t begin = at += 2;
@@ -212,13 +214,14 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
     if (end != MESSAGE_NOWHERE || at >= self->count || !is_digit(self->chars[at]))
         return end;
     end = read_decimal(self, at, false, &value, &last);
-    double scale = (double)(UINT64_C(1) << (shift < 0 ? 0 : shift));
+    long double scale = (long double)(UINT64_C(1) << (shift < 0 ? 0 : shift));
     if (last < 1 && shift <= 0)
         return MESSAGE_NOWHERE;
-    *figure = value * scale < (double)FIGURE_MOST
-                  ? (struct message_figure){.known = true, .bytes = (uint64_t)(value * scale + 0.5)}
-                  : message_figure_enormous;
-    figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5) : 0;
+    *figure =
+        value * scale < (long double)FIGURE_MOST
+            ? (struct message_figure){.known = true, .bytes = (uint64_t)(value * scale + 0.5L)}
+            : message_figure_enormous;
+    figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5L) : 0;
     figure->cut = cut_at(self, at, end);
     return end;
 }

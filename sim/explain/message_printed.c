@@ -1,7 +1,8 @@
 /* Counters of PyTorch that a program printed without a failure: memory_allocated() and
  * memory_reserved() under any label, the table of memory_summary(), the keys of memory_stats(),
  * DeepSpeed's line (MA, Max_MA, CA), Megatron's line. Both what is allocated and what is reserved
- * must be there; of several moments or devices the last one with both counts. */
+ * must be there, or the most of both; of several moments or devices the last one with both counts.
+ */
 #include <ctype.h>
 
 #include "allocators/base/fnv.h"
@@ -144,6 +145,7 @@ static void read_deepspeed(const struct message_text *text, struct message *self
 struct record {
     uint64_t who; /* 0: not named */
     struct message message;
+    struct message_figure reserved_peak;
 };
 
 /* Whose counters the label at `at` is of: the device behind it, the rank that its line begins with,
@@ -179,9 +181,10 @@ static struct record *record_of(struct record records[RECORDS], uint64_t who)
 
 /* `unit`: of numbers without one, as a power of two; 0: bytes. */
 static void read_label(const struct message_text *text, size_t at, const struct label *label,
-                       int unit, struct message *self)
+                       int unit, struct record *record)
 {
     static const char *const peaks[] = {"max", "max_", "peak", "peak_", "maximum"};
+    struct message *self = &record->message;
     struct message_figure figure, peak;
     enum message_figure_name name = label->figure;
     bool highest = false;
@@ -196,8 +199,7 @@ static void read_label(const struct message_text *text, size_t at, const struct 
         highest |= message_text_ends(text, peaks[i], at) ||
                    message_text_ends(text, peaks[i], before) ||
                    strncmp(text->chars + end, peaks[i], strlen(peaks[i])) == 0;
-    if (highest && name == MESSAGE_FIGURE_RESERVED)
-        return;
+    bool reserved_peak = highest && name == MESSAGE_FIGURE_RESERVED;
     if (highest)
         name = MESSAGE_FIGURE_PEAK;
     /* "5 GiB allocated, 6 GiB reserved" */
@@ -206,12 +208,28 @@ static void read_label(const struct message_text *text, size_t at, const struct 
         end = read_value(text, end, label, unit, &figure);
     if (end == MESSAGE_NOWHERE || !figure.known || figure.bytes > CARD_MOST)
         return;
+    if (reserved_peak) {
+        record->reserved_peak = figure;
+        return;
+    }
     if (self->figures[name].known) /* of another moment */
         memset(self->figures, 0, sizeof self->figures);
     self->figures[name] = figure;
     if (label->table && name == MESSAGE_FIGURE_ALLOCATED && text->chars[end] == '|' &&
         message_text_size(text, end + 1, &peak) != MESSAGE_NOWHERE)
         self->figures[MESSAGE_FIGURE_PEAK] = peak;
+}
+
+/* Without what is allocated and reserved now, the most of both that there ever was. */
+static void take_peaks(const struct record *record, struct message *self)
+{
+    const struct message_figure *figures = record->message.figures;
+    if (!record->reserved_peak.known || !figures[MESSAGE_FIGURE_PEAK].known ||
+        figures[MESSAGE_FIGURE_ALLOCATED].known || figures[MESSAGE_FIGURE_RESERVED].known ||
+        self->figures[MESSAGE_FIGURE_ALLOCATED].known)
+        return;
+    *self = record->message;
+    self->figures[MESSAGE_FIGURE_RESERVED] = record->reserved_peak;
 }
 
 bool message_read_printed(const struct message_text *text, struct message *self)
@@ -224,8 +242,9 @@ bool message_read_printed(const struct message_text *text, struct message *self)
             continue;
         uint64_t who = who_has(text, at, strlen(label->words));
         record = who ? record_of(records, who) : record;
-        read_label(text, at, label, unit, &record->message);
+        read_label(text, at, label, unit, record);
         at += strlen(label->words) - 1;
+        take_peaks(record, self);
         if (record->message.figures[MESSAGE_FIGURE_ALLOCATED].known &&
             record->message.figures[MESSAGE_FIGURE_RESERVED].known)
             *self = record->message;
@@ -233,7 +252,8 @@ bool message_read_printed(const struct message_text *text, struct message *self)
     read_deepspeed(text, self);
     self->printed = true;
     self->count = self->taken = 1;
-    return self->figures[MESSAGE_FIGURE_ALLOCATED].known &&
+    return (self->figures[MESSAGE_FIGURE_ALLOCATED].known ||
+            self->figures[MESSAGE_FIGURE_PEAK].known) &&
            self->figures[MESSAGE_FIGURE_RESERVED].known &&
            self->figures[MESSAGE_FIGURE_RESERVED].bytes > 0;
 }

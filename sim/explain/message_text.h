@@ -99,6 +99,9 @@ bool message_text_speaks_jax(const struct message_text *self);
 /* Whether the text says that the system or a launcher killed a process, most often for memory. */
 bool message_text_tells_of_kill(const struct message_text *self);
 
+/* Whether a word for a card stands in the line of `at`: a whole one, for "gpu020" is a host. */
+bool message_text_in_line_of_card(const struct message_text *self, size_t at);
+
 /* Whether the text tells, apart from this message, that a card's memory ran out. */
 bool message_text_tells_of_card(const struct message_text *self, const struct message *message);
 

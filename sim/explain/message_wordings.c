@@ -222,6 +222,14 @@ const struct message_form message_forms[] = {
     {"couldnotallocateA*Lallocatable&Uavailable", MESSAGE_JAX, "TPU", NULL, FORM_ONE_POOL},
     {"allocation(size=A)wouldexceedmemory(size=T", MESSAGE_JAX, "TPU", NULL, 0},
     {"hbmusage:A*sparsecorehbmusageE*exceedingavailablebytes:T", MESSAGE_JAX, "TPU", NULL, 0},
+    /* Legion, Godot, PyTorch, stable-diffusion-webui */
+    {"mapperfailedallocationofsizeA", MESSAGE_LIBRARY, "", message_how_unknown, 0},
+    {"can'tcreatebufferofsize:A,error-2", MESSAGE_DRIVER, "Vulkan", message_how_unknown, 0},
+    {"failedtoallocateprivatemtlbufferforsizeA", MESSAGE_PYTORCH, "MPS", NULL, 0},
+    {"need:Afree,have:F", MESSAGE_LIBRARY, "", NULL, FORM_CARD},
+    /* FlashInfer */
+    {"whenallocatingmemoryfor*withsizeA", MESSAGE_LIBRARY, "CUDA", message_how_workspace,
+     FORM_ELSEWHERE},
     /* Sophon */
     {"bm_alloc_gmemfailed*size=A", MESSAGE_LIBRARY, "", message_how_unknown, 0},
     /* ND4J */

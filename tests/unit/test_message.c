@@ -455,7 +455,7 @@ static enum message_cause expected(const struct figures *f, unsigned told)
     size_t best = 4;
     if ((told & TELLS_TOTAL) && f->asked > total)
         return MESSAGE_IMPOSSIBLE;
-    if (has_free && !(told & TELLS_BOUND) && f->asked <= f->available)
+    if (has_free && f->asked <= f->available)
         return MESSAGE_NOT_THE_ALLOCATOR;
     for (size_t i = 0; i < 4 && has_free; i++)
         if (holders[i].gain > 0 && f->asked <= f->available + holders[i].gain &&
