@@ -27,6 +27,7 @@
  * Not modelled: pinned_use_cuda_host_register and pinned_num_register_threads, which change how
  * memory is pinned and no decision. */
 
+#include "allocators/base/most_tree.h"
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"
@@ -34,6 +35,7 @@
 #define LISTS           64
 #define RESERVE_STEP    UINT64_C(4096)
 #define NO_THRESHOLD_MB 0
+#define FEW_EVENTS      64u /* in a ring of this size events are looked at one by one */
 
 struct pinned_values {
     struct ar_policy_common common;
@@ -109,7 +111,9 @@ struct pinned {
     uint32_t use_count, use_room, spare_use;
     struct event *events; /* a ring, oldest first */
     uint32_t event_first, event_count, event_room;
-    uint32_t events_wanted; /* recorded, and those that frees may still record */
+    struct ar_most_tree pending; /* bytes that an event's block will cache, by place in a ring of
+                                    more than FEW_EVENTS */
+    uint32_t events_wanted;      /* recorded, and those that frees may still record */
     struct pool *pools;
     uint32_t pool_count, pool_room;
     uint64_t limit_bytes;
@@ -232,6 +236,8 @@ static void poll(struct pinned *self)
         uint32_t at = event->block;
         if (!ar_backing_done(self->backing, event->ticket))
             return;
+        if (self->pending.room)
+            ar_most_tree_set(&self->pending, self->event_first, 0);
         self->event_first = (self->event_first + 1) % self->event_room;
         self->event_count--;
         self->events_wanted--;
@@ -240,6 +246,21 @@ static void poll(struct pinned *self)
         self->base.totals.pending_bytes -= self->nodes.nodes[at].bytes;
         cache(self, at);
     }
+}
+
+/* What the block of the event at that place will cache. */
+static uint64_t pending_at(const struct pinned *self, uint32_t place)
+{
+    uint64_t bytes = self->nodes.nodes[self->events[place].block].bytes;
+    return bytes <= self->max_cached_bytes ? bytes : 0;
+}
+
+static uint64_t largest_pending(const struct pinned *self)
+{
+    uint64_t largest = ar_most_tree_top(&self->pending);
+    for (uint32_t i = 0; i < self->event_count && !self->pending.room; i++)
+        largest = ar_most(largest, pending_at(self, (self->event_first + i) % self->event_room));
+    return largest;
 }
 
 /* Makes the ring large enough for `count` events. */
@@ -251,14 +272,21 @@ static bool grow_events(struct pinned *self, uint32_t count)
     while (room < count)
         room *= 2;
     struct event *grown = ar_host_alloc(self->host, room * sizeof *grown);
-    if (!grown)
+    struct ar_most_tree pending = {0};
+    if (!grown || (room > FEW_EVENTS && !ar_most_tree_reserve(&pending, self->host, room))) {
+        ar_host_free(self->host, grown, room * sizeof *grown);
         return false;
+    }
     for (uint32_t i = 0; i < self->event_count; i++)
         grown[i] = self->events[(self->event_first + i) % self->event_room];
     ar_host_free(self->host, self->events, self->event_room * sizeof *self->events);
+    ar_most_tree_close(&self->pending, self->host);
     self->events = grown;
     self->event_room = room;
     self->event_first = 0;
+    self->pending = pending;
+    for (uint32_t i = 0; i < self->event_count && pending.room; i++)
+        ar_most_tree_set(&self->pending, i, pending_at(self, i));
     return true;
 }
 
@@ -307,6 +335,8 @@ static void end_uses(struct pinned *self, uint32_t at, bool record)
             uint32_t place = (self->event_first + self->event_count++) % self->event_room;
             self->events[place] = (struct event){
                 .ticket = ar_backing_fence(self->backing, self->uses[use].stream), .block = at};
+            if (self->pending.room)
+                ar_most_tree_set(&self->pending, place, pending_at(self, place));
             block->events++;
         } else {
             self->events_wanted--;
@@ -529,7 +559,8 @@ static uint64_t servable_by_tail(const struct pinned *self)
     return UINT64_C(1) << (63 - __builtin_clzll(bytes));
 }
 
-/* Only blocks of the common pool serve a request like the last one. */
+/* Only blocks of the common pool serve a request like the last one. A list ends the search at its
+ * first block of a whole power of two, as all are that were rounded. */
 static uint64_t largest_free(const struct pinned *self)
 {
     uint64_t largest = servable_by_tail(self);
@@ -537,9 +568,8 @@ static uint64_t largest_free(const struct pinned *self)
         uint32_t at = self->pools[0].free[lists - 1];
         if (!at)
             continue;
-        for (; at; at = self->nodes.nodes[at].next)
-            if (self->nodes.nodes[at].bytes > largest)
-                largest = self->nodes.nodes[at].bytes;
+        for (; at && largest < UINT64_C(1) << (lists - 1); at = self->nodes.nodes[at].next)
+            largest = ar_most(largest, self->nodes.nodes[at].bytes);
         break;
     }
     return largest;
@@ -550,12 +580,7 @@ static void pinned_room(const struct ar_policy *base, struct ar_policy_room *out
     const struct pinned *self = (const struct pinned *)base;
     uint64_t largest = largest_free(self);
     ar_policy_room_fill(out, largest, 0, 0);
-    for (uint32_t i = 0; i < self->event_count; i++) {
-        const struct event *event = &self->events[(self->event_first + i) % self->event_room];
-        uint64_t bytes = self->nodes.nodes[event->block].bytes;
-        if (bytes > largest && bytes <= self->max_cached_bytes)
-            largest = bytes;
-    }
+    largest = ar_most(largest, largest_pending(self));
     out->servable_bytes[AR_POLICY_EFFORT_WAIT] = largest;
     out->servable_bytes[AR_POLICY_EFFORT_TRIM] = largest;
 }
@@ -805,6 +830,7 @@ static void pinned_destroy(struct ar_policy *base)
     ar_host_free(host, self->blocks, self->block_room * sizeof *self->blocks);
     ar_host_free(host, self->uses, self->use_room * sizeof *self->uses);
     ar_host_free(host, self->events, self->event_room * sizeof *self->events);
+    ar_most_tree_close(&self->pending, host);
     ar_host_free(host, self->pools, self->pool_room * sizeof *self->pools);
     ar_host_free(host, self, sizeof *self);
 }
