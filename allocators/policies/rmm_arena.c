@@ -25,8 +25,8 @@
  * tree by address: the lowest free block that is large enough is then the first fit in the first
  * superblock that has one, which is what RMM searches for. A superblock changes arenas with all its
  * free blocks by a cut of one tree and a join to the other. Every step takes time in the logarithm
- * of the free blocks; a clean also in the number of superblocks that it returns. With many streams
- * (`struct many_arenas`) no step looks at all of their arenas. */
+ * of the free blocks; a clean also in the number of superblocks that it returns. With many streams,
+ * or many superblocks in their arenas (`struct many_arenas`), no step looks at all of them. */
 #include "allocators/base/most_tree.h"
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
@@ -53,9 +53,11 @@ struct arena {
     uint32_t lent;        /* first superblock of the arena of a stream; 0: none */
 };
 
-#define FEW_ARENAS 64u /* up to this number arenas are looked at one by one */
+/* Up to these numbers arenas, and superblocks of streams, are looked at one by one. */
+#define FEW_ARENAS      64u
+#define FEW_SUPERBLOCKS 1024u
 
-/* What is kept if there are many arenas and the host has memory for it. */
+/* What is kept if there are many of them and the host has memory for it. */
 struct many_arenas {
     struct ar_most_tree largest; /* free block, by arena */
     struct ar_most_tree lends;   /* 1 if the arena has a superblock in its list, by arena */
@@ -192,7 +194,7 @@ static inline void superblock_leaves(struct rmm_arena *self, uint32_t index)
                          superblock_number(self, superblock_at(self, index)->address), 0);
 }
 
-/* There is memory, and there are many arenas, all of which must be covered. */
+/* There is memory, and there are many arenas or superblocks, all of which must be covered. */
 static __attribute__((noinline)) void many_cover(struct rmm_arena *self)
 {
     bool is_new = !self->many;
@@ -216,7 +218,8 @@ static __attribute__((noinline)) void many_cover(struct rmm_arena *self)
 /* If there were `before` arenas before this request. */
 static inline void many_ready(struct rmm_arena *self, uint32_t before)
 {
-    if (__builtin_expect(self->arena_count != before, 0) && self->arena_count > FEW_ARENAS)
+    if (__builtin_expect(self->arena_count != before, 0) &&
+        (self->many || self->arena_count > FEW_ARENAS))
         many_cover(self);
 }
 
@@ -358,6 +361,8 @@ static void enlist(struct rmm_arena *self, uint32_t index)
     struct arena *arena = &self->arenas[superblock->arena];
     superblock->lent_after = arena->lent;
     arena->lent = index;
+    if (self->superblocks_made > FEW_SUPERBLOCKS && !self->many)
+        many_cover(self);
     arena_changed(self, superblock->arena);
 }
 
@@ -456,8 +461,8 @@ static uint32_t cut(struct rmm_arena *self, uint32_t free_block, uint64_t bytes)
         free_block_remove(self, free_block);
     }
     range_at(self, block)->left = ARENA_USED;
-    superblock_at(self, superblock)->used++;
-    superblock_changed(self, superblock);
+    if (!superblock_at(self, superblock)->used++)
+        superblock_changed(self, superblock);
     return block;
 }
 

@@ -109,6 +109,40 @@ static void a_policy_decides_as_if_all_lists_were_looked_at(void **state)
     close_crowd(&without);
 }
 
+/* The same of few streams with many superblocks: each request of 1 MiB takes one. */
+static void superblocks_are_counted_as_if_all_were_looked_at(void **state AR_UNUSED)
+{
+    enum { BLOCKS = 1100 };
+    struct policy_rig rig;
+    struct ar_policy_block blocks[BLOCKS];
+    uint64_t address = 0, run = 0, most = 0;
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:capacity=2GiB");
+    assert_int_equal(policy_rig_open(&rig, "rmm-arena:arena_size=1100MiB", device->backing, 0),
+                     AR_OK);
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        struct ar_policy_request request = {.bytes = AR_MIB, .stream = i % 3};
+        assert_int_equal(ar_policy_alloc(rig.policy, &request, &blocks[i]), AR_OK);
+        address = i ? address : blocks[i].address;
+        assert_int_equal(blocks[i].address, address + i * AR_MIB);
+    }
+    assert_int_equal(ar_policy_servable(rig.policy, AR_POLICY_EFFORT_WAIT), 0);
+    /* Neighbours of different streams join in a clean. */
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        bool stays = i * 7919u % 31 == 0;
+        run = stays ? 0 : run + AR_MIB;
+        most = run > most ? run : most;
+        if (!stays)
+            assert_int_equal(ar_policy_free(rig.policy, &blocks[i], i % 3), AR_OK);
+        assert_int_equal(ar_policy_servable(rig.policy, AR_POLICY_EFFORT_WAIT), most);
+        if (i % 64 == 0)
+            assert_ok(ar_policy_validate(rig.policy, &test_error));
+    }
+    struct ar_policy_request large = {.bytes = most, .stream = 70};
+    assert_int_equal(ar_policy_alloc(rig.policy, &large, &blocks[0]), AR_OK);
+    assert_ok(ar_policy_validate(rig.policy, &test_error));
+    assert_int_equal(policy_rig_close(&rig), 0);
+}
+
 /* Each stream's block is freed while its stream has queued work. Then every stream requests again
  * and examines the pending blocks of the others. */
 static void a_program_of_65535_streams_ends(void **state)
@@ -162,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DECIDES("rmm-pool:limit=512MiB"),
         DECIDES("rmm-arena:arena_size=512MiB"),
+        cmocka_unit_test(superblocks_are_counted_as_if_all_were_looked_at),
         DECIDES("gmlake:limit=512MiB,frag_limit=2MiB"),
         ENDS("rmm-pool"),
         ENDS("async"),
