@@ -6,6 +6,8 @@
  * A step that fails undoes the steps before it. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fenv.h>
+#include <langinfo.h>
 #include <unistd.h>
 
 #include "allocators/registry.h"
@@ -238,6 +240,23 @@ enum ar_status registry_lookup(const struct ar_spec *spec, const struct ar_polic
     return AR_OK;
 }
 
+unsigned registry_process_state(void)
+{
+    return (unsigned)fegetround() << 8 | (unsigned char)nl_langinfo(RADIXCHAR)[0];
+}
+
+enum ar_status registry_process_check(unsigned state, const char *hook, struct ar_error *error)
+{
+    unsigned now = registry_process_state();
+    if (now == state)
+        return AR_OK;
+    (void)fesetround((int)(state >> 8));
+    return ar_error_set(error, AR_CORRUPT,
+                        "%s changed %s of the process (%s), on which all figures depend", hook,
+                        now >> 8 != state >> 8 ? "the rounding" : "the decimal point",
+                        now >> 8 != state >> 8 ? "fesetround" : "setlocale");
+}
+
 /* Step 3. */
 static enum ar_status make(const struct part *part, const struct ar_policy_context *context,
                            struct ar_policy **out, struct ar_error *error)
@@ -246,7 +265,15 @@ static enum ar_status make(const struct part *part, const struct ar_policy_conte
     *out = NULL;
     if (error)
         error->text[0] = '\0';
+    unsigned state = registry_process_state();
     enum ar_status status = part->policy->create(context, part->values, out, error);
+    struct ar_error changed;
+    if (registry_process_check(state, "create", &changed)) {
+        if (!status && *out && (*out)->ops)
+            ar_policy_destroy(*out);
+        *out = NULL;
+        return ar_error_set(error, AR_CORRUPT, "policy %s: %s", name, changed.text);
+    }
     if ((unsigned)status > AR_NEGATIVE)
         return ar_error_set(error, AR_CORRUPT,
                             "policy %s: create returned the status %u, which is none", name,

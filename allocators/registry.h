@@ -34,6 +34,12 @@ const struct ar_policy_ops *registry_find(const char *name); /* NULL: there is n
 enum ar_status registry_lookup(const struct ar_spec *spec, const struct ar_policy_ops **out,
                                struct ar_error *error);
 
+/* What every figure depends on and a policy must leave as it is: how floating point is rounded, and
+ * the decimal point. */
+unsigned registry_process_state(void);
+/* Sets the rounding as it was, and returns CORRUPT, if `hook` has changed them. */
+enum ar_status registry_process_check(unsigned state, const char *hook, struct ar_error *error);
+
 /* Makes the policy of `spec` with its decorators. The caller destroys it with ar_policy_destroy.
  * The context and what it points to must outlive it. A policy of a shared object is guarded: a call
  * whose result breaks the contract returns CORRUPT, and ar_policy_problem names the policy. */

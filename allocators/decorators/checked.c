@@ -13,6 +13,7 @@
  *    validate succeeds.
  * 6. A request that makes the policy reserve more leaves it within its option `limit`: only of a
  *    policy from a shared object, whose guard knows the option.
+ * 7. The policy leaves what all figures depend on as it is (registry_process_state).
  * A fault is returned as CORRUPT, with a sentence in ar_policy_problem. Overlaps are found by
  * address; the device, which knows the mappings, checks that no two addresses share a physical
  * page. The time of a call is proportional to the live blocks: this is for tests. */
@@ -38,6 +39,7 @@ struct checked {
     uint64_t retired_bytes, retired_granted_bytes, retired_count; /* of retired ones */
     uint64_t every, small, calls, failures;
     uint64_t limit_bytes; /* of the policy; UINT64_MAX: none, or not known */
+    unsigned process;     /* registry_process_state() before the first call */
     bool broken;          /* after the first CORRUPT */
     struct ar_error error;
 };
@@ -179,6 +181,9 @@ static enum ar_status check_walk(struct checked *self)
 static enum ar_status check_totals(struct checked *self)
 {
     const struct ar_policy_totals *totals = &self->forward.inner->totals;
+    struct ar_error changed;
+    if (registry_process_check(self->process, "it", &changed))
+        return corrupt(self, "%s", changed.text);
     if (!between(totals->live_bytes, self->live_bytes, self->retired_bytes))
         return corrupt(self, "live bytes are %" PRIu64 ", the blocks have %" PRIu64,
                        totals->live_bytes, self->live_bytes);
@@ -488,6 +493,7 @@ static struct checked *make(struct ar_host *host, const struct checked_values *v
     self->every = values->every;
     self->small = values->small;
     self->limit_bytes = UINT64_MAX;
+    self->process = registry_process_state();
     ops->destroy = checked_destroy;
     ops->alloc = checked_alloc;
     ops->free = checked_free;

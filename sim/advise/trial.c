@@ -159,6 +159,7 @@ static enum ar_status run_once(const struct trial_setup *setup, struct trace_sou
         if (is_untimed(setup, trace, ops) &&
             (!capacity_bytes || capacity_bytes >= setup->live_peak_bytes))
             out->sensitivity = TRIAL_UNTIMED;
+        AR_THEN(status, session_end(&session, error));
         session_close(&session);
     }
     if (says_no(status)) {

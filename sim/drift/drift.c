@@ -372,7 +372,8 @@ static enum ar_status run(const struct drift_setup *setup, struct known *known, 
     AR_THEN(status, go(&self, error));
     AR_THEN(status, finish(&self, error));
     replay_discard(self.replay);
-    if (self.session.policy)
+    AR_THEN(status, session_end(&self.session, error));
+    if (self.session.device)
         session_close(&self.session);
     trace_close(self.source);
     ar_map_close(&self.carried);

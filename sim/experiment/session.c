@@ -84,7 +84,14 @@ enum ar_status session_end(struct session *session, struct ar_error *error)
     if (fault)
         return fault;
     snprintf(name, sizeof name, "%s", session->policy->ops->name);
+    unsigned state = registry_process_state();
     destroy_policy(session);
+    AR_TRY(
+        ar_error_prefix(error, registry_process_check(state, "destroy", error), "policy %s", name));
+    const char *problem = device->failed ? "" : device->ops->problem(device);
+    if (problem[0])
+        return ar_error_set(error, AR_CORRUPT, "policy %s used the device wrongly in destroy: %s",
+                            name, problem);
     enum ar_status status = device->ops->flush ? device->ops->flush(device, error) : AR_OK;
     uint64_t left = device->counters.physical_bytes + device->counters.pinned_bytes;
     if (status != AR_OK || !left || device->failed)

@@ -32,7 +32,8 @@ enum ar_status session_open_pinned(struct session *session, const struct ar_spec
                                    uint64_t seed, struct ar_error *error);
 void session_close(struct session *session);
 
-/* Destroys the policy; the device stays. CORRUPT if the policy leaves memory allocated. */
+/* Destroys the policy; the device stays. CORRUPT if the policy leaves memory allocated, or
+ * releases what it does not hold. */
 enum ar_status session_end(struct session *session, struct ar_error *error);
 
 /* Passes every lifetime of the trace to an offline policy (AR_POLICY_OFFLINE), once, before the

@@ -511,6 +511,7 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
     memcpy(result->costs_of, session.device->props.costs_of, sizeof result->costs_of);
     enum ar_status status = look(experiment, &session, &tracking, result, error);
     ar_map_close(&tracking.births);
+    AR_THEN(status, session_end(&session, error));
     AR_TRY(status);
     AR_TRY(name_events(experiment->source, result, error));
     return survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error);

@@ -170,7 +170,10 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
     /* A policy without host memory waits where it would have deferred, for example. */
     if (status != AR_HOST_MEMORY && (self->device.out_of_host_memory || self->host.failed))
         status = ar_no_memory(error, "the recorded device");
+    unsigned state = registry_process_state();
     ar_policy_destroy(self->policy);
+    AR_THEN(status, ar_error_prefix(error, registry_process_check(state, "destroy", error),
+                                    "policy %.200s", self->config->policy->text));
     self->policy = NULL;
     recorded_device_close(&self->device);
     return status;

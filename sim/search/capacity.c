@@ -60,7 +60,7 @@ static enum ar_status try_capacity(const struct search *search, struct trace_sou
     *shows = !result.passed ? 0
                             : PASSES | (at[METRIC_flushes].integer ? 0u : NO_FLUSH) |
                                   (at[METRIC_retries].integer ? 0u : NO_RETRY);
-    return AR_OK;
+    return session_end(&session, error);
 }
 
 static enum ar_status do_task(void *argument, size_t number, struct trace_source *trace,

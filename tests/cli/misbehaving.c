@@ -4,7 +4,12 @@
  * lie=NAME: an answer that breaks the contract of policy.h. Each lie is one field or one status.
  *
  * Built as a shared object by scripts beside this file and by tests/soak. */
+#include <errno.h>
+#include <fenv.h>
+#include <locale.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +30,20 @@ enum harm {
     HARM_MUTE,
     HARM_EXIT,
     HARM_QUICK,
-    HARM_LATE
+    HARM_LATE,
+    HARM_RECURSE, /* until the stack ends */
+    HARM_TWICE,   /* releases a segment twice; the first is its own and new */
+    HARM_FOREIGN, /* releases an address that it never had */
+    HARM_RELEASE, /* releases the segment of the block before */
+    HARM_TAKE,    /* obtains a segment and forgets it */
+    HARM_ERRNO,
+    HARM_SIGNALS,  /* blocks all signals */
+    HARM_ROUNDING, /* rounds upwards, in floating point */
+    HARM_SPEECH,   /* prints, then closes standard output and error */
+    HARM_FOLDER,   /* goes to another folder */
+    HARM_LOCALE,   /* a decimal comma */
+    HARM_THREAD,   /* starts a thread that never ends */
+    HARM_COUNT
 };
 
 #define HOOKS "alloc|free|stats|walk|validate|room|use|retire|progress|trim|problem|create|destroy"
@@ -85,9 +103,11 @@ static const struct ar_option misbehaving_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"least", AR_OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
      NULL, "bytes of the smallest class"},
-    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_LATE, NULL,
+    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_COUNT - 1,
+     NULL,
      "1: crash, 2: hang, 3: leave the process, 4: the same, with success, 5: abort, 6: spin, "
-     "7: HOST_MEMORY without a sentence, 8: exit, 9: quick_exit, 10: leave when the process ends"},
+     "7: HOST_MEMORY without a sentence, 8: exit, 9: quick_exit, 10: leave when the process ends, "
+     "11 to 22: see enum harm"},
     {"after", AR_OPTION_COUNT, offsetof(struct misbehaving_values, after), "3", 0, 1000000, NULL,
      "requests that go well"},
     {"hook", AR_OPTION_CHOICE, offsetof(struct misbehaving_values, hook), "alloc", 0, 0, HOOKS,
@@ -101,6 +121,7 @@ struct misbehaving {
     struct ar_policy base;
     struct ar_policy *inner;
     struct ar_host *host;
+    struct ar_backing *backing;
     enum harm harm;
     enum hook hook;
     enum lie lie;
@@ -111,6 +132,62 @@ struct misbehaving {
 static void leave(void)
 {
     _exit(7);
+}
+
+static int recurse(volatile int *depth)
+{
+    volatile int here[256] = {*depth + 1};
+    return *depth < 0 ? 0 : recurse(here) + here[0];
+}
+
+static void *never_ends(void *argument)
+{
+    (void)argument;
+    while (pause())
+        ;
+    return NULL;
+}
+
+/* What changes the process, and not only the policy. */
+static void change_process(enum harm harm)
+{
+    sigset_t all;
+    pthread_t thread;
+    volatile int depth = 0;
+    if (harm == HARM_RECURSE)
+        recurse(&depth);
+    if (harm == HARM_ERRNO)
+        errno = EIO;
+    if (harm == HARM_SIGNALS && sigfillset(&all) == 0)
+        pthread_sigmask(SIG_BLOCK, &all, NULL);
+    if (harm == HARM_ROUNDING)
+        fesetround(FE_UPWARD);
+    if (harm == HARM_SPEECH) {
+        puts("the policy speaks");
+        close(STDOUT_FILENO);
+        close(STDERR_FILENO);
+    }
+    if (harm == HARM_FOLDER && chdir("/"))
+        abort();
+    if (harm == HARM_LOCALE && !setlocale(LC_ALL, getenv("MISBEHAVING_LOCALE")))
+        abort();
+    static atomic_flag started = ATOMIC_FLAG_INIT;
+    if (harm == HARM_THREAD && !atomic_flag_test_and_set(&started))
+        pthread_create(&thread, NULL, never_ends, NULL);
+}
+
+/* What a policy must not ask of its backing. */
+static void misuse(struct ar_backing *backing, enum harm harm, uint64_t last_address)
+{
+    uint64_t address = harm == HARM_FOREIGN ? 12345 : last_address;
+    enum ar_status status = AR_OK;
+    if (harm == HARM_TWICE || harm == HARM_TAKE)
+        status = ar_backing_segment_alloc(backing, 4096, &address);
+    if (harm == HARM_TWICE && !status)
+        status = ar_backing_segment_free(backing, address);
+    if (harm >= HARM_TWICE && harm <= HARM_RELEASE)
+        status = ar_backing_segment_free(backing, address);
+    (void)status; /* and does not look */
 }
 
 static void do_harm(enum harm harm)
@@ -136,6 +213,8 @@ static void do_harm(enum harm harm)
         quick_exit(0);
     if (harm == HARM_LATE)
         atexit(leave);
+    else if (harm > HARM_LATE)
+        change_process(harm);
     else if (harm != HARM_NONE)
         _exit(harm == HARM_LEAVE ? 7 : 0);
 }
@@ -146,6 +225,8 @@ static struct misbehaving *enter(const struct ar_policy *base, enum hook hook)
     struct misbehaving *self = (struct misbehaving *)(uintptr_t)base;
     if (self->hook == hook && self->left == 0)
         do_harm(self->harm);
+    if (self->hook == hook && self->left == 0)
+        misuse(self->backing, self->harm, self->last_address);
     return self;
 }
 
@@ -177,8 +258,10 @@ static enum ar_status misbehaving_create(const struct ar_policy_context *context
                                          struct ar_error *error)
 {
     const struct misbehaving_values *given = values;
-    if (given->hook == HOOK_CREATE)
+    if (given->hook == HOOK_CREATE) {
         do_harm((enum harm)given->harm);
+        misuse(context->backing, (enum harm)given->harm, 4096);
+    }
     if (given->harm == HARM_MUTE)
         return AR_HOST_MEMORY;
     if (given->lie == LIE_NULL)
@@ -200,6 +283,7 @@ static enum ar_status misbehaving_create(const struct ar_policy_context *context
     if (given->lie == LIE_NAME)
         self->base.ops = &nameless;
     self->host = context->host;
+    self->backing = context->backing;
     self->harm = (enum harm)given->harm;
     self->hook = (enum hook)given->hook;
     self->lie = (enum lie)given->lie;

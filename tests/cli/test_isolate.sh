@@ -103,6 +103,36 @@ run run -d sim -p "$bad" -w order_flip --csv "$tmp/honest.csv"
 check an_honest_policy_passes [ "$status" = 0 ]
 run run -d sim -p "$bad:harm=1" -p "$bad:harm=5,hook=create" -p torch -w order_flip
 check a_crash_ends_one_run [ "$status" = 4 -a "$(grep -c 'DNF: crashed: signal' "$out")" = 2 ]
+# What a policy must not ask of its backing, nor change of the process: found in every hook, destroy too.
+for hook in create alloc destroy; do
+    specs=()
+    for harm in {12..15} 18; do specs+=(-p "$bad:harm=$harm,hook=$hook"); done
+    run run -d sim -p growth "${specs[@]}" -w order_flip --csv "$tmp/misuse.csv"
+    check "misuse_in_$hook" [ "$status:$(grep -c ',false,crashed,' "$tmp/misuse.csv")" = 4:5 ]
+    tr -s ' \n' ' ' <"$out" >"$tmp/misuse"
+    check "misuse_in_${hook}_is_told" [ "$(grep -oE 'used the device wrongly|still holds [0-9]+ bytes|overlaps the live one|changed the rounding' "$tmp/misuse" | wc -l)" = 5 ]
+done
+for harm in 13 15 18; do
+    for command in "capacity -d sim -w order_flip" "explain $tape --capacity 900MiB" "drift $tape --steps 10"; do
+        read -ra words <<<"$command"
+        refuses "destroy_${harm}_in_${words[0]}" 4 'policy misbehaving.*(where no segment lies|still holds|changed the rounding)' "${words[@]}" -p "$bad:harm=$harm,hook=destroy"
+    done
+done
+refuses a_destroy_in_fidelity 4 'destroy changed the rounding' fidelity "$tape" -p "$bad:harm=18,hook=destroy"
+# A process that is changed in another way gives the same figures.
+run explain "$tape" -p "$bad" --capacity 900MiB
+tr -s ' \n' '\n' <"$out" >"$tmp/unchanged"
+for harm in 16 17 20 22; do
+    run explain "$tape" -p "$bad:harm=$harm" --capacity 900MiB
+    check "same_figures_after_$harm" diff <(tr -s ' \n' '\n' <"$out" | sed 's/:harm=[0-9]*//') "$tmp/unchanged"
+done
+run explain "$tape" -p "$bad:harm=19" --capacity 900MiB
+check a_closed_output_is_no_success [ "$status" = 2 ]
+if [ "${TEST_VARIANT:-release}" = release ] && localedef -i de_DE -f UTF-8 "$tmp/de_DE.UTF-8" 2>/dev/null; then
+    LOCPATH=$tmp MISBEHAVING_LOCALE=de_DE.UTF-8 refuses a_decimal_comma 4 'changed the decimal point' explain "$tape" -p "$bad:harm=21"
+else
+    echo "skip a_decimal_comma: no localedef, or a sanitizer"
+fi
 refuses a_create_without_a_sentence 4 'create returned HOST_MEMORY without a sentence' run -d sim -p "$bad:harm=7" -w order_flip
 # Other commands end, with a sentence. (A sanitizer reports a crash itself.)
 refuses a_lie_in_capacity 4 'event [0-9]+: policy misbehaving: the request failed: call 4: .*overlaps' \
