@@ -84,6 +84,11 @@ bad segments_overlap 'at 2098176 before the first event lies in another' '!,segm
 bad no_range 'run of pages at 2097152 .*in no range' '!,pages,2097152,2097152\n!,block,2097152,1024,0\n'
 bad no_request 'is request 7, which must be one of the first events' '!,segment,2097152,2097152,0\n!,block,2097152,1024,7\n'
 bad never 'policy torch can never have reached the state' '!,segment,2097152,600,0\n!,block,2097152,600,0\n'
+end_begin='!,segment,2097152,2097152,0\n!,block,2097152,1024,0\n'
+for note in segment,2097152,x,0 segment,2097152,2097152 block,2097152,1024 block,2097152,1024,live block,2097152,1024,used,x; do
+    printf '%b' "$begin$end_begin$rest" "!,final_$note\\n" >"$tmp/bad.trace"
+    refuses "end_not_read_$note" 2 "the line \"!,final_$note\" is neither" fidelity "$tmp/bad.trace"
+done
 bad untold 'block 0 existed before it, but the segments of that time are missing' ''
 
 # -- ranges that follow each other at once, on a card smaller than the one that is taken where none is told

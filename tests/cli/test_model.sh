@@ -109,6 +109,15 @@ sed -i 's/,embedding,/,em|bed,/' "$tmp/barred/$cell"/*.csv
 for place in card sim; do echo 2,alloc,1073741824,9000000,0,0 >>"$tmp/barred/$cell/$place.calls"; done
 model barred
 check a_bar_stays_in_its_cell [ "$(grep -cF '| em\|bed | `torch:x=a\|b` | ' "$out") $(grep -cF '| em\|bed | 1 |' "$out")" = '2 1' ]
+# A run of something else has other figures.
+made wrong $cell card bfc 1.1 1000000 9000000 1000000 1000000 1000000
+refuses a_repetition_of_another_policy 2 "wrong/$cell: card.csv is of embedding with bfc, so it is not a repetition of embedding with torch" \
+    model "$tmp/first" "$tmp/wrong"
+made wrong $cell sim torch 1.2 1000000 9000000 1000000 1000000 1000000
+refuses a_simulation_of_another_policy 2 "wrong/$cell: card.csv is of embedding with bfc, sim.csv of embedding with torch" model "$tmp/wrong"
+sed -i 's/"bfc",embedding/"torch",tape/' "$tmp/wrong/$cell/card.csv"
+refuses a_repetition_of_another_workload 2 'card.csv is of tape with torch, so it is not' model "$tmp/first" "$tmp/wrong"
+refuses a_simulation_of_another_workload 2 'card.csv is of tape with torch, sim.csv of embedding with torch' model "$tmp/wrong"
 rm "$tmp/second/$cell/card.calls"
 refuses half_a_repetition 2 'second/.*card.calls: cannot be read' model "$tmp/first" "$tmp/second"
 finish
