@@ -161,7 +161,8 @@ static bool is_failure(const struct message_text *text, const struct message_for
     static const char others[] =
         "access|memcpy|memset|invalidargument|.reducing|resource|rpcerror|nodesare|numberofdev|/"
         "alloc|com/gpu|driverversion|kubernetes|capabledevice|%ofsystem|%offreesystem|releas|"
-        "can'tfree|cannotfree|unabletofree|bedetected|todetect|toquery|todetermine|toread";
+        "can'tfree|cannotfree|unabletofree|bedetected|todetect|toquery|todetermine|toread|"
+        "usageinfo";
     size_t before = fails_reach(form), after = before * 3 / 2;
     size_t from = at > before ? at - before : 0, to = at + after;
     bool pinned = form->flags & FORM_HOST && !(form->flags & FORM_WORD);

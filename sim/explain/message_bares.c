@@ -179,6 +179,7 @@ const char message_how_warm[] =
 
 #define OTHER_LANGUAGES                                                                            \
     "\xe5\x86\x85\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"                                            \
+    "\xe5\x86\x85\xe5\xad\x98\xe6\xba\xa2\xe5\x87\xba|"                                            \
     "\xe3\x83\xa1\xe3\x83\xa2\xe3\x83\xaa\xe4\xb8\x8d\xe8\xb6\xb3|"                                \
     "\xe3\x83\xa1\xe3\x83\xa2\xe3\x83\xaa\xe3\x81\x8c\xe4\xb8\x8d\xe8\xb6\xb3|"                    \
     "\xe3\x83\xa1\xe3\x83\xa2\xe3\x83\xaa\xe3\x83\xbc\xe3\x81\x8c\xe4\xb8\x8d\xe8\xb6\xb3|"        \
@@ -299,6 +300,8 @@ const struct message_form message_bares[] = {
     {"mem_object_allocation_failure|memoryobjectallocationfailure|"
      "opencl_alloc_device_buffer",
      MESSAGE_DRIVER, "OpenCL", message_how_driver, 0},
+    {"pyopencl.memoryerror|pyopencl._cl.memoryerror", MESSAGE_DRIVER, "OpenCL", message_how_driver,
+     0},
     {"ur_result_error_out_of_device_memory|ze_result_error_out_of_device_memory", MESSAGE_DRIVER,
      "XPU", message_how_driver, 0},
     {"error_out_of_device_memory|suitableheapsareexhausted|vmacreatebufferfailedwitherror-2|"
@@ -379,7 +382,9 @@ const struct message_form message_bares[] = {
      "runningbeyondphysicalmemorylimits|runningbeyondvirtualmemorylimits|'physical'memorylimit|"
      "'virtual'memorylimit|systemd-oomd[#]:killed|lowmemory!atorbelow|badness#,vmrss|"
      "watermarkmemorylimitexceeded|terminatedduetomemoryissue|becauseitisusingtoomuchmemory|"
-     "exc_resourceresource_type_memory|containerkilledduetomemory|memorylimitof#mibexceeded|"
+     "ranout-of-memoryandexited|pbs:jobkilled:vmem|ranoutofmemory(usedover|"
+     "memorylimitexceeded(#gi)|memorylimitexceeded(#mi)|exc_resourceresource_type_memory|"
+     "containerkilledduetomemory|memorylimitof#mibexceeded|"
      "memorylimitof#gibexceeded|"
      "exceededsoftmemorylimit|exceededhardmemorylimit",
      MESSAGE_HOST_PROGRAM, "", message_how_limit, FORM_HOST},
@@ -423,6 +428,12 @@ const struct message_form message_bares[] = {
     {"gurobierror:outofmemory|thistaskwithavailableresources", MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST | FORM_LIKELY},
     {"nvmapmemallocinternaltagged:", MESSAGE_DRIVER, "CUDA", how_jetson, 0},
+    /* pandas, xz, MySQL */
+    {"tokenizingdata.cerror:outofmemory|memoryusagelimitreached|checkifmysqldorsomeotherprocess",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    /* VirtualBox, SageMaker, Windows */
+    {"verr_no_memory|instancetypewithmorememory|status_no_memory|0xc0000017", MESSAGE_HOST_PROGRAM,
+     "", NULL, FORM_HOST | FORM_LIKELY},
     /* R, Stata, SAS, MATLAB, Octave, Java, Ruby, Perl, Haskell, Lisp, MySQL, ClickHouse, Conda,
      * Kaggle, Fortran, GROMACS, macOS, Windows */
     {"calloc'couldnotallocatememory(|vectormemoryexhausted(limit|vectormemorylimitof|"
@@ -447,8 +458,9 @@ const struct message_form message_bares[] = {
      "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator|"
      "mkl_malloc:failedtoallocate|posix_memalign(*12vs0",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
-    {"enomem", MESSAGE_HOST_PROGRAM, "", how_handles,
+    {"enomem|-enomem", MESSAGE_HOST_PROGRAM, "", how_handles,
      FORM_HOST | FORM_LIKELY | FORM_FAR | FORM_WORD},
+    {"enomem|-enomem", MESSAGE_DRIVER, "", message_how_unknown, FORM_NEAR | FORM_WORD},
     {"memoryresourcesareavailabletoprocess", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_FAR},
     {"cannotallocatememory", MESSAGE_HOST_PROGRAM, "", how_handles,
      FORM_HOST | FORM_LIKELY | FORM_FAR},

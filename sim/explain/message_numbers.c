@@ -346,7 +346,7 @@ size_t message_text_request(const struct message_text *text, size_t failure,
 {
     static const char asks[] = "alloc|request|requir|need|estimat|buffer(|tofind|size|asked";
     static const char sizes[] =
-        "(size=|requestedbytes:[|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
+        "(size=|.size=|,size=|requestedbytes:[|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
         "buffersize|cl_mem_read_write,|requirements(";
     struct message_figure size;
     size_t found = MESSAGE_NOWHERE, nearest = REQUEST_REACH,

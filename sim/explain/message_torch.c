@@ -332,6 +332,7 @@ static void read_at(const struct message_text *text, size_t at, const char *else
     self->host = host || message_text_ends(text, "notenoughmemory:you", at) || /* to 1.0 */
                  message_text_ends(text, "cpucan'tallocatememory.", at);       /* OneFlow */
     if (message_text_ends(text, "bytesexhausted(", at) ||                      /* PHP */
+        message_text_ends(text, "mallocfailed(", at) ||                        /* Git */
         message_text_ends(text, ")(", at)) {
         self->framework = MESSAGE_HOST_PROGRAM;
         self->host = true;

@@ -227,6 +227,9 @@ const struct message_form message_forms[] = {
     {"can'tcreatebufferofsize:A,error-2", MESSAGE_DRIVER, "Vulkan", message_how_unknown, 0},
     {"failedtoallocateprivatemtlbufferforsizeA", MESSAGE_PYTORCH, "MPS", NULL, 0},
     {"need:Afree,have:F", MESSAGE_LIBRARY, "", NULL, FORM_CARD},
+    /* HeavyDB */
+    {"allocationfailedtofindA*throwingoutofmemorycpu_mgr", MESSAGE_HOST_PROGRAM, "", NULL,
+     FORM_HOST | FORM_LIKELY},
     /* FlashInfer */
     {"whenallocatingmemoryfor*withsizeA", MESSAGE_LIBRARY, "CUDA", message_how_workspace,
      FORM_ELSEWHERE},
@@ -300,6 +303,10 @@ const struct message_form message_forms[] = {
      "outofmemoryallocatingAafteratotalof|ranoutofmemoryallocatingAwithalignment|"
      "allocreturnsnull:len=A|requirementexceedsavailablememory--req:A|"
      "requirementexceedavailablememory--req:A",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    /* DALI, Bash, Dart, Neo4j */
+    {"can'tallocateAonhost|xmalloc:cannotallocateA|xrealloc:cannotallocateA|"
+     "exhaustedheapspace,tryingtoallocateA|allocationofanextraAwouldusemorethanthelimit",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     /* MATLAB, Ray */
     {"requested*(A)arrayexceedsmaximumarraysize&preference(W", MESSAGE_HOST_PROGRAM, "", NULL,

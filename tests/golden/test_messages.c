@@ -90,8 +90,8 @@ static void check(const struct row *row, const char *form, const char *text)
     struct message message;
     enum ar_status status = message_read(text, strlen(text), &message, &test_error);
     if (strcmp(row->cause, "none") == 0) {
-        assert_int_equal(status, AR_INVALID);
-        assert_false(message.incomplete);
+        if (status != AR_INVALID || message.incomplete)
+            fail_msg("%s, %s: is read as a message", row->file, form);
         return;
     }
     if (status)
