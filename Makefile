@@ -124,6 +124,8 @@ tests: $(if $(call yes,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN) $(ON_HOS
 # gpu-tests: what runs on a card, without cmocka, which a GPU box may lack.
 gpu-tests: $(GPU_TESTS)
 fuzzers: $(FUZZERS)
+# measured: what tests of it would else build, one of them for a long time while others wait for the lock.
+measured: $(addprefix $(B)/bench/micro/,harness instructions $(if $(call yes,$(HAVE_BENCHMARK)),micro))
 
 # ---- objects ------------------------------------------------------------------------------------
 
@@ -284,7 +286,7 @@ $(B)/tests/record_program: $(B)/tests/support/record_program/program.o
 ## test: install what is missing, build, run the lints, the suite, the suite under ASan and UBSan
 test:
 	@.ci/deps test || true
-	@+$(SUB) VARIANT=release all tests
+	@+$(SUB) VARIANT=release all tests measured
 	@+$(SUB) VARIANT=san program tests
 	@tests/run.sh lint release san
 ## test-policy: the tests that every policy passes, of one: make test-policy POLICY=best-fit, or POLICY=./mine.so
@@ -423,7 +425,7 @@ help:
 	@.ci/help
 
 FORCE:
-.PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu soak check mutants lint san tsan fuzz format bench draw \
+.PHONY: all program library plugin tests fuzzers gpu-tests measured test test-gpu soak check mutants lint san tsan fuzz format bench draw \
         test-policy figures paper whatif dataset search leaderboard rematch claims phases micro sizes instructions regress history baseline harness deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

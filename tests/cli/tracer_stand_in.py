@@ -5,7 +5,6 @@ argument; above CLIFF it is 690 more. At STOP it ends allocrig as a user does. M
 import os
 import signal
 import sys
-import time
 
 MIB = 1 << 20
 env = os.environ
@@ -13,7 +12,8 @@ mode = env.get("MODE", "")
 batch = int(sys.argv[1] if len(sys.argv) > 1 else env.get("BATCH", "4"))
 if str(batch) == env.get("STOP"):
     os.kill(os.getppid(), signal.SIGTERM)
-    time.sleep(60)
+    while True:
+        signal.pause()
 if batch > int(env.get("CLIFF", "1000000000")):
     batch += 690
 steps = min(int(env.get("ALLOCRIG_TRACE_STEPS", "4")), int(env.get("ENDS", "1000000")))  # its own end
