@@ -479,7 +479,7 @@ static void find_others(struct owners *self)
 /* In the phase that failed the bytes are those at that moment. */
 static const char *failed_text(const struct twin_result *result, size_t phase)
 {
-    return result->outcome != TWIN_PASSED && phase == result->failure.phase ? FAILED : "";
+    return phase == result->failure.phase ? FAILED : "";
 }
 
 static void add_row(const struct owners *self, struct table *table, size_t phase, size_t from,
@@ -594,7 +594,7 @@ static enum ar_status print_owners(FILE *stream, const struct twin_page *page,
         from = to;
     } while (from < self.count && !status);
     print_constant(&self, stream);
-    if (result->outcome != TWIN_PASSED && result->failure.phase < result->phase_count)
+    if (result->failure.phase < result->phase_count)
         say(stream, "failed: the bytes are those at the request that failed.");
     free(self.columns);
     return status;

@@ -394,7 +394,7 @@ enum ar_status twin_changes_find(const struct scenario *text, const struct twin_
                                  struct ar_error *error)
 {
     struct finding self = {text, setup, result, out, twin_answer_peak(result), error};
-    if (result->outcome != TWIN_PASSED && result->failure.phase < result->phase_count)
+    if (result->failure.phase < result->phase_count)
         self.peak = (struct twin_peak){
             result->failure.phase, self.peak.card, 0,
             twin_card_at(result, result->failure.phase, self.peak.card)->amounts};

@@ -34,11 +34,6 @@ struct place {
     size_t rank;        /* of the process; in result->ranks */
 };
 
-static bool is_failed_phase(const struct twin_result *result, size_t phase)
-{
-    return result->outcome != TWIN_PASSED && result->failure.phase == phase;
-}
-
 /* The phase of a reported figure; SIZE_MAX: it did not run. */
 static size_t find_phase(const struct comparing *self, const struct scenario_reported *one)
 {
@@ -157,7 +152,7 @@ static bool find_value(const struct comparing *self, const struct scenario_repor
         return find_drift(self, one->step, value);
     const size_t phase = find_phase(self, one);
     if (one->quantity == SCENARIO_OUTCOME) {
-        bool here = !one->step || is_failed_phase(result, phase);
+        bool here = !one->step || phase == result->failure.phase;
         *value = !here                             ? SCENARIO_FITS
                  : result->outcome == TWIN_PASSED  ? SCENARIO_FITS
                  : result->outcome == TWIN_REFUSED ? SCENARIO_REFUSED

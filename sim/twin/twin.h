@@ -189,7 +189,7 @@ enum twin_outcome {
 };
 
 struct twin_failure {
-    size_t phase, rank;                  /* SIZE_MAX: none */
+    size_t phase, rank;                  /* SIZE_MAX: none, as in what passed */
     size_t part;                         /* SIZE_MAX: the context of the process */
     const char *action;                  /* "rollout.wake" */
     uint64_t bytes;                      /* of the request */

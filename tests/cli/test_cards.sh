@@ -81,6 +81,8 @@ check run_with_a_total says '^large was recorded on a card with 95\.48 GiB for a
 run explain "$tmp/with.trace" -p torch
 check the_recorded_total says '^Capacity: the recorded memory of the recorded card, without the context of a process\.$'
 check the_recorded_total_is_it grep -qE '^  capacity +95\.48 GiB' "$out"
+run advise "$tmp/with.trace" --jobs 2
+check advise_says_the_recorded_total says '^Capacity: the recorded memory of the recorded card, without the context of a process\.$'
 for mib in 300 512; do
     with "capacity: $((mib << 20))"
     run explain "$tmp/with.trace" -p torch
