@@ -1,6 +1,6 @@
 #!/bin/bash
 # The tracer of PyTorch programs: sizes, lifetimes and values (tests/tracer/check_core.py), kinds of programs
-# (check_kinds.py), and a program that is interrupted or fails.
+# (check_kinds.py), what is known of tensors (check_values.py), and a program that is interrupted or fails.
 # shellcheck disable=SC2317 # functions are called by `check`
 set -u
 # shellcheck source=tests/cli/lib.bash
@@ -16,7 +16,7 @@ while read -r word name; do
     FAILED) check "${name%%:*}" false ;;
     *) echo "  $word $name" ;;
     esac
-done < <(export PYTHONPATH=workloads/record/tracer && "$python" tests/tracer/check_core.py 2>&1; "$python" tests/tracer/check_kinds.py 2>&1)
+done < <(export PYTHONPATH=workloads/record/tracer && for part in core kinds values; do "$python" "tests/tracer/check_$part.py" 2>&1; done)
 
 # A program that is interrupted, or fails, leaves a trace that says that it is not complete.
 cat >"$TEST_TMP/long.py" <<'END'

@@ -3,8 +3,9 @@
 import sys
 
 MIB = 1 << 20
-steps, failed = [[]], []
+steps, failed, drawn = [[]], [], []
 for line in open(sys.argv[1]):
+    drawn += [line.split(",")[3:]] if line.startswith("!,traced,drawn,") else []
     fields = line.rstrip("\n").split(",")
     if line.startswith("#") or fields[0] not in ("a", "r", "c", "m"):
         continue
@@ -44,4 +45,5 @@ check("the_pool_of_a_deleted_graph_ends", ("c", 2, "") in large[14], large[14])
 check("memory_without_a_tensor", (5 * MIB, 0, "") in large[14], large[14])
 check("attention_is_run_again", [s[0] for s in large[15]].count(64 << 10) == 2, large[15])
 check("products_of_tf32_are_padded", (48 * 604 * 604 * 4, 0, "") in large[18], large[18])
+check("what_compiled_kernels_write_is_drawn", drawn == [["item", "16\n"]], drawn)
 sys.exit(bool(failed))

@@ -113,3 +113,5 @@ torch.set_float32_matmul_precision("high")
 product = torch.compile(lambda a, b: torch.bmm(a.relu(), b.relu()))
 kept = product(torch.ones(48, 602, 602, device=device), torch.ones(48, 602, 64, device=device))
 step()  # 18
+best, count = torch.compile(lambda x: (x.argmax(-1), (x > 0).sum(-1)))(torch.empty(8, 16, device=device))
+best.tolist(), count.tolist()  # of which nothing is known

@@ -36,7 +36,7 @@ def restored(key, elements, dtype, device, size, stride, offset, requires_grad, 
     out = found.detach().as_strided(size, stride, offset)
     if isinstance(out, FakeTensor):
         if value is not None:
-            values.set_value(out, value)
+            values.share_value(out, value)
         if is_parameter:
             out._is_param = True
     elif value is not None:

@@ -43,8 +43,8 @@ def install(current):
     def run(self, *args, **kwargs):
         session = current()
         for name, value in zip(self.fn.arg_names, args):
-            if name in self.mutated_arg_names and isinstance(value, FakeTensor):
-                values.set_value(value, None)
+            if name in self.mutated_arg_names or name.startswith(("out_ptr", "in_out_ptr")):  # Inductor's own names
+                values.forget([value])
         launched(session, args)
         return launch(self, *args, **kwargs)
 

@@ -89,7 +89,7 @@ def _parameters(current):
         get.__set__(self, value)
         if isinstance(self, FakeTensor) and isinstance(value, FakeTensor):
             self.fake_device = value.fake_device
-            values.set_value(self, values.value_of(value))
+            values.share_value(self, values.value_of(value))
 
     FakeTensor.data = property(lambda self: get.__get__(self), set_data)
 

@@ -45,7 +45,7 @@ def parts(mode, tensor):
         indices, data = aten._indices.default(tensor), aten._values.default(tensor)
     entry = _known.get(indices.untyped_storage()._cdata)
     if entry is not None and entry[1].shape == indices.shape:
-        values.set_value(indices, entry[1])
+        values.share_value(indices, entry[1])
     return indices, data
 
 

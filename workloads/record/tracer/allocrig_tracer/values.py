@@ -6,8 +6,12 @@ from known values. Where a value comes from one that is not known, such as the a
 generator with the tracer's seed. A narrow product of matrices, as the gate of a mixture of experts, is drawn from the
 normal distribution: the scale of the weights is that of their initialisation, activations have unit scale. Drawn values
 are counted where a size or the program's own control flow uses them.
+
+The value of a view is a view of the value, so that what is written to one is in the other. Whether it depends on a draw
+is kept with the storage; where something unknown is written to a storage, no tensor that shares it has a value any more.
 """
 
+import functools
 import math
 import weakref
 
@@ -31,24 +35,38 @@ def keeps(tensor):
     return tensor.numel() <= (MAX_FLOATS if floating else MAX_MASK if tensor.dtype == torch.bool else MAX_INTEGERS)
 
 
+def memory(tensor):
+    """What tensors that share memory have in common."""
+    return tensor.untyped_storage() if tensor.layout is torch.strided else tensor
+
+
 def value_of(tensor):
     """The real copy of a tensor, the tensor itself if it is real, or None."""
-    if isinstance(tensor, FakeTensor):
-        return tensor.__dict__.get("_value")
-    return tensor
+    if not isinstance(tensor, FakeTensor):
+        return tensor
+    value, changes = tensor.__dict__.get("_value", NO_VALUE)
+    return value if value is not None and changes == getattr(memory(tensor), "_changes", 0) else None
+
+
+def share_value(tensor, value):
+    """Binds a real copy that lies in the same memory as the values of the tensors that this one shares its storage with.
+    None: this tensor has no value, the others keep theirs."""
+    tensor._value = value, getattr(memory(tensor), "_changes", 0)
 
 
 def set_value(tensor, value, drawn=False):
-    """Binds a real copy to a fake tensor, or removes it. `drawn` tells that it depends on a draw."""
-    if value is None:
-        tensor.__dict__.pop("_value", None)
-    else:
-        tensor._value = value
-    tensor._drawn = drawn
+    """Binds a real copy to a fake tensor, or removes it. `drawn` tells that it depends on a draw. Other tensors of the
+    storage lose their values, unless they share the memory of the real copy."""
+    of = memory(tensor)
+    if value is None or value is not value_of(tensor):
+        of._changes, of._drawn = getattr(of, "_changes", 0) + 1, drawn
+    elif drawn:
+        of._drawn = True
+    share_value(tensor, value)
 
 
 def is_drawn(tensor):
-    return isinstance(tensor, FakeTensor) and tensor.__dict__.get("_drawn", False)
+    return isinstance(tensor, FakeTensor) and value_of(tensor) is not None and getattr(memory(tensor), "_drawn", False)
 
 
 def used(mode, func, tensor):
@@ -69,12 +87,29 @@ def changes_input(func):
     return any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments)
 
 
+@functools.cache
+def changed_arguments(func):
+    """[(position, name)] of the arguments that an operator changes; its schema does not tell those of batch norms."""
+    unmarked = BATCH_NORMS if func.overloadpacket in (getattr(aten, name) for name in UPDATES) else ()
+    arguments = enumerate(func._schema.arguments)
+    return [(i, a.name) for i, a in arguments if a.alias_info is not None and a.alias_info.is_write or a.name in unmarked]
+
+
 def written(func, args, kwargs):
-    """The tensors that an operator changes, also those of `out=`."""
-    for i, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = args[i] if i < len(args) else kwargs.get(argument.name)
-            yield from [value] if isinstance(value, torch.Tensor) else value or []
+    """The fake tensors that an operator changes, also those of `out=`."""
+    found = []
+    for i, name in changed_arguments(func):
+        value = args[i] if i < len(args) else kwargs.get(name)
+        found.extend([value] if isinstance(value, torch.Tensor) else value or [])
+    return [t for t in found if isinstance(t, FakeTensor)]
+
+
+def overwritten(func, args, kwargs):
+    """The tensors among them of which an operator replaces all elements, whatever they were: integers and truth values."""
+    found = [kwargs[name] for i, name in changed_arguments(func) if i >= len(args) and name in kwargs]
+    if func in OVERWRITES:
+        found.append(args[0])
+    return [t for t in found if isinstance(t, FakeTensor) and keeps(t) and not t.dtype.is_floating_point]
 
 
 def forget(tensors):
@@ -88,12 +123,15 @@ def forget_tables(tensors):
     forget(t for t in tensors if isinstance(t, FakeTensor) and hasattr(t.untyped_storage(), "_table"))
 
 
-def real_call(mode, func, args, kwargs):
-    """Runs an operator on the real copies. Returns None if one of them is not known or the operator fails on the CPU."""
+def real_call(mode, func, args, kwargs, replaced=()):
+    """Runs an operator on the real copies. Returns None if one of them is not known, unless the operator replaces it, or
+    if the operator fails on the CPU, and nothing of an operator that returns nothing: ()."""
 
     def real(value):
         if isinstance(value, torch.Tensor):
             found = value_of(value)
+            if found is None and any(value is r for r in replaced):
+                found = torch.empty(tuple(value.shape), dtype=value.dtype)
             if found is None:
                 raise LookupError
             return found
@@ -102,9 +140,9 @@ def real_call(mode, func, args, kwargs):
         return torch.device("cpu") if isinstance(value, torch.device) else value
 
     try:
-        args, kwargs = [real(a) for a in args], {k: real(v) for k, v in kwargs.items()}
         with mode.session.paused(), mode.session.random_numbers(), torch.no_grad():
-            return func(*args, **kwargs)
+            out = func(*[real(a) for a in args], **{k: real(v) for k, v in kwargs.items()})
+        return () if out is None else out
     except (LookupError, RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
         return None
 
@@ -147,15 +185,17 @@ def follow(mode, func, args, kwargs, tensors, outs):
     """Gives the outputs of an operator their values, as far as these are known or can be drawn."""
     if func in SETS_SCALE or func in COPIES:
         follow_scale(func, args, outs)
-    if not outs or func in KEEPS_INPUT:
-        if func.namespace != "aten":
-            forget(written(func, args, kwargs))  # of a library: its fake version does nothing
+    changed = written(func, args, kwargs)
+    if func in KEEPS_INPUT or not outs and not changed:
         return
+    if not outs and func.namespace != "aten":
+        return forget(changed)  # of a library: its fake version does nothing
     follow_shares(func, args, outs)
-    changed = changes_input(func)
+    replaced = overwritten(func, args, kwargs)
+    inputs = [t for t in tensors if not any(t is r for r in replaced)]
     filled = func.overloadpacket in FILLED and outs[0].layout is torch.strided  # whatever the tensor holds that it is like
-    drawn = any(is_drawn(t) for t in tensors) and not filled or func in GATES and not mode.session.in_backward()
-    known = filled or all(value_of(t) is not None for t in tensors)
+    drawn = any(is_drawn(t) for t in inputs) and not filled or func in GATES and not mode.session.in_backward()
+    known = filled or all(value_of(t) is not None for t in inputs)
     sample = known and (drawn or random(func)) and func not in HEAVY
 
     def holds(t):
@@ -168,10 +208,10 @@ def follow(mode, func, args, kwargs, tensors, outs):
     if not changed and not any(holds(t) for t in outs):
         return
     if known:
-        table = outs[0].numel() <= MAX_TABLE and not outs[0].dtype.is_floating_point and not outs[0].dtype.is_complex
+        table = outs and outs[0].numel() <= MAX_TABLE and not outs[0].dtype.is_floating_point and not outs[0].dtype.is_complex
         if not tensors and func.overloadpacket in EMPTY and not table:
             return
-        real = fill(mode, func, args, outs[0]) if filled else real_call(mode, func, args, kwargs)
+        real = fill(mode, func, args, outs[0]) if filled else computed(mode, func, args, kwargs, replaced)
         if real is not None and func.overloadpacket in EMPTY:
             real.zero_()  # what the program writes into it follows
             outs[0].untyped_storage()._table = True
@@ -179,19 +219,37 @@ def follow(mode, func, args, kwargs, tensors, outs):
             assumed = getattr(mode.session.local, "assumed", {}) if drawn else {}
             if func._schema.name.split("::")[1] in assumed and real.dtype == torch.bool:
                 real = torch.full_like(real, assumed[func._schema.name.split("::")[1]])
-            drawn = drawn or random(func)
-            for fake, value in zip(outs, flat(real)):
-                if holds(fake) and fake.shape == value.shape:
-                    set_value(fake, value, drawn)
+            bind(func, outs, flat(real), changed, drawn or random(func), holds)
             return
-    if changed:
-        forget(written(func, args, kwargs))
-        return
+    forget(changed)
     for fake in outs:
         if isinstance(fake, FakeTensor):
             value = draw(mode, func, args, fake)
             if value is not None:
                 set_value(fake, value, True)
+
+
+def computed(mode, func, args, kwargs, replaced):
+    """What an operator returns for known values, or None."""
+    if func is aten.as_strided.default and layout(value_of(args[0])) != layout(args[0]):
+        return None  # elements by their place in memory, which is another one
+    return real_call(mode, func, args, kwargs, replaced)
+
+
+def bind(func, outs, reals, changed, drawn, holds):
+    """Gives the results of a computation to the outputs, and to the tensors that were changed."""
+    for fake, value in zip(outs, reals):
+        if is_view(func) and isinstance(fake, FakeTensor):
+            share_value(fake, value if holds(fake) and fake.shape == value.shape else None)
+        elif holds(fake) and fake.shape == value.shape:
+            set_value(fake, value, drawn)
+    for t in changed:
+        value = value_of(t)
+        set_value(t, value if value is not None and value.shape == t.shape else None, drawn)
+
+
+def layout(tensor):
+    return tensor.stride(), tensor.storage_offset()
 
 
 def fill(mode, func, args, out):
@@ -312,7 +370,11 @@ HEAVY = {*GATES, aten.bmm.default, aten.baddbmm.default, aten.convolution.defaul
 MASKS = {aten.where, aten.masked_fill}  # of known truth values: masks that are added, of which a row is used
 EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty, aten.new_empty_strided}
 FILLED = {aten.new_zeros: 0, aten.new_ones: 1, aten.zeros_like: 0, aten.ones_like: 1, aten.new_full: None, aten.full_like: None}
-KEEPS_INPUT = {aten._amp_foreach_non_finite_check_and_unscale_.default}
+KEEPS_INPUT = {aten._amp_foreach_non_finite_check_and_unscale_.default, aten.record_stream.default}
+OVERWRITES = {aten.copy_.default, aten.fill_.Scalar, aten.fill_.Tensor, aten.zero_.default}
+UPDATES = ("native_batch_norm", "cudnn_batch_norm", "batch_norm_update_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts")
+BATCH_NORMS = ("running_mean", "running_var")
+NO_VALUE = (None, 0)
 NEVER_HOLLOW = {aten.scalar_tensor.default, aten.arange.default, aten.arange.start, aten.arange.start_step}
 
 
@@ -491,7 +553,7 @@ def resize(mode, func, args, kwargs):
     if args[0].fake_device.type == "cuda":
         mode.session.storage_resized(args[0].untyped_storage(), args[0].fake_device.index)
     unchanged = func is aten.resize_.default and value is not None and value.shape == out.shape
-    set_value(args[0], value if unchanged else None)
+    share_value(args[0], value if unchanged else None)
     return out
 
 
