@@ -104,6 +104,20 @@ static void print_verdict(FILE *stream, const struct fits_page *page)
             shortage(page, answer.best ? answer.best : answer.own, lack));
 }
 
+/* A request that no card of this size serves, whatever the allocator does. */
+static void print_too_large(FILE *stream, const struct fits_page *page)
+{
+    const struct fits_notes *notes = page->notes;
+    if (strncmp(notes->versions, "torch", 5) != 0 ||
+        notes->largest_bytes <= page->advice->capacity_bytes)
+        return;
+    say(stream,
+        "One request alone, of %s%s%s, is larger than the card: there PyTorch raises "
+        "torch.OutOfMemoryError. If the program is to catch it and to go on, let its handler name "
+        "that error: the trace then follows it.",
+        AR_SIZE(notes->largest_bytes), notes->largest[0] ? " at " : "", notes->largest);
+}
+
 static void print_head(FILE *stream, const struct fits_page *page)
 {
     const struct trace_info *info = page->info;
@@ -121,6 +135,7 @@ static void print_head(FILE *stream, const struct fits_page *page)
         info->recorder[0] ? info->recorder : "allocator not known", info->allocs,
         info->allocs == 1 ? "" : "s");
     print_verdict(stream, page);
+    print_too_large(stream, page);
     if (!info->complete)
         say(stream, "The program ended early: this is about the part before that.");
     bool driver = page->notes->driver.took_bytes ||

@@ -149,11 +149,17 @@ static enum ar_status too_long(const char *spec, size_t room, struct ar_error *e
                       spec, room - 1);
 }
 
+/* Whether it is the driver's pool as the program has it, of which `spec` is the plain one. */
+static bool is_given_pool(const struct candidate *self, const char *spec)
+{
+    return self->given && strcmp(spec, "async") == 0 && strncmp(self->spec, "async:", 6) == 0;
+}
+
 /* Appends a candidate, or returns the existing one with the same spec. */
 static struct candidate *add(struct candidates *list, const char *spec, struct ar_error *error)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->at[i].spec, spec) == 0)
+        if (strcmp(list->at[i].spec, spec) == 0 || is_given_pool(&list->at[i], spec))
             return &list->at[i];
     if (!ar_array_make_room(&list->at, list->count, &list->room, sizeof *list->at)) {
         (void)ar_no_memory(error, "a list of settings");

@@ -61,6 +61,22 @@ static enum ar_status read_note(struct fits_notes *self, const char *text, struc
     return AR_OK;
 }
 
+static void see_request(struct fits_notes *self, struct trace_source *source,
+                        const struct trace_event *event)
+{
+    const struct trace_attributes *keys = trace_attributes_of(source, event->attributes);
+    const char *at = keys->rest ? keys->rest : "";
+    if (event->value <= self->largest_bytes || keys->space == TRACE_SPACE_PINNED)
+        return;
+    while (*at && strncmp(at, "at=", 3) != 0)
+        at += strcspn(at, ",") + (at[strcspn(at, ",")] != '\0');
+    self->largest_bytes = event->value;
+    if (*at)
+        snprintf(self->largest, sizeof self->largest, "%.*s", (int)strcspn(at + 3, ","), at + 3);
+    else
+        snprintf(self->largest, sizeof self->largest, "%s", keys->tag ? keys->tag : "");
+}
+
 static int compare_notes(const void *left, const void *right)
 {
     const struct fits_note *a = left, *b = right;
@@ -76,7 +92,9 @@ enum ar_status fits_notes_read(struct trace_source *source, struct fits_notes *o
     *out = (struct fits_notes){0};
     enum ar_status status = trace_rewind(source, error);
     for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
-        if (event->kind == TRACE_NOTE)
+        if (event->kind == TRACE_ALLOC)
+            see_request(out, source, event);
+        else if (event->kind == TRACE_NOTE)
             status = read_note(out, trace_text_of(source, event->value), error);
     if (out->count)
         qsort(out->at, out->count, sizeof *out->at, compare_notes);

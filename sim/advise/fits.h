@@ -44,7 +44,9 @@ struct fits_notes {
     char refusal[256];    /* the tracer cannot trace the program; "": it can */
     struct fits_note *at; /* by kind, then by more_bytes, descending */
     size_t count, room;
-    uint64_t more_bytes; /* the most */
+    uint64_t more_bytes;    /* the most */
+    uint64_t largest_bytes; /* the largest request for memory of a card, ... */
+    char largest[128];      /* ... and its line, else its tag: "train.py:3", "empty" or "" */
     struct recorded_driver driver;
 };
 

@@ -248,6 +248,17 @@ static const struct ar_policy_ops *policy_for(const char *recorder)
     return NULL;
 }
 
+/* The policy that settings of PyTorch choose in place of its own allocator, as process_torch of
+ * sim/tenants does; NULL: none. */
+static const char *chosen_policy(const struct trace_info *info)
+{
+    if (strncmp(info->recorder, "torch", 5) != 0)
+        return NULL;
+    if (strstr(info->conf, "PYTORCH_NO_CUDA_MEMORY_CACHING"))
+        return "direct";
+    return strstr(info->conf, "backend:cudaMallocAsync") ? "async:release_threshold=max" : NULL;
+}
+
 enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, size_t text_bytes,
                                      struct ar_error *error)
 {
@@ -266,6 +277,11 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
     if (!ops)
         return ar_invalid(error, "%s: no policy imitates the recorder \"%s\"; name one with -p",
                           info->name, info->recorder);
+    const char *chosen = chosen_policy(info);
+    if (chosen) {
+        snprintf(text, text_bytes, "%s", chosen);
+        return AR_OK;
+    }
     char quote = strchr(info->conf, '\'') ? '"' : '\'';
     if (strchr(info->conf, quote))
         return ar_invalid(error,

@@ -58,6 +58,65 @@ PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True run trace -o "$TEST_TMP/setting
 check settings_that_it_takes_do_not [ "$status" = 0 ]
 check a_snapshot_that_is_empty_is_said [ "$(grep -c 'there is nothing to snapshot without a card' "$err")" = 1 ]
 
+# Settings with several keys, another allocator in place of PyTorch's own, settings that the program itself changes.
+cat >"$TEST_TMP/allocators.py" <<'END'
+import os
+import sys
+
+import torch
+
+if sys.argv[1] == "sets":
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size_mb:64,roundup_power2_divisions:4"
+elif sys.argv[1] == "sets_late":
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
+elif sys.argv[1] in ("plugs", "pools"):
+    own = torch.cuda.memory.CUDAPluggableAllocator("missing.so", "take", "give")
+    torch.cuda.MemPool(own.allocator()) if sys.argv[1] == "pools" else torch.cuda.memory.change_current_allocator(own)
+x = torch.zeros(3 << 20, dtype=torch.uint8, device="cuda")
+if sys.argv[1] == "changes":
+    torch.cuda.memory._set_allocator_settings("max_split_size_mb:64,expandable_segments:True")
+if sys.argv[1] == "captures":
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        x + x
+print(torch.cuda.memory_allocated(), torch.cuda.memory_reserved())
+END
+allocators() { # HOW [CONF [VARIABLE]]
+    env "${3:-PYTORCH_CUDA_ALLOC_CONF}=${2:-}" "$ALLOCRIG" fits -- "$python" "$TEST_TMP/allocators.py" "$1" >"$out" 2>"$err"
+    status=$?
+}
+allocators plain expandable_segments:True,max_split_size_mb:64
+check two_settings_are_taken grep -q "^ *20.0  *20.0  yes .*conf=" "$out"
+allocators plain backend:cudaMallocAsync
+check the_pool_of_the_driver_answers grep -q "^ *32.0  *32.0  yes .*async:release_threshold=max (recorded)" "$out"
+check and_the_program_asks_it grep -q "^3145728 33554432$" "$err"
+allocators captures backend:cudaMallocAsync
+check it_does_not_for_graphs grep -q "under backend:cudaMallocAsync the memory of CUDA graphs and private pools is not known here" "$err"
+allocators plain 1 PYTORCH_NO_CUDA_MEMORY_CACHING
+check without_a_cache_the_driver_answers grep -q "^ *3.0  *4.0  yes .*PYTORCH_NO_CUDA_MEMORY_CACHING=1" "$out"
+check and_pytorch_counts_nothing grep -q "^0 0$" "$err"
+allocators sets expandable_segments:True
+check settings_are_read_at_the_first_request grep -q "conf=.*'max_split_size_mb:64,roundup_power2_divisions:4'" <(tr -d '\n' <"$out" | tr -s ' ')
+allocators sets_late
+check but_not_which_allocator_it_is grep -q "^RuntimeError: Allocator backend parsed at runtime != allocator backend parsed at load time" "$err"
+allocators plugs
+check an_allocator_of_its_own_is_refused grep -q "replaces PyTorch's caching allocator by one of its own: what that asks of the card is not known" "$err"
+allocators pools
+check also_that_of_a_pool grep -q "gives a MemPool an allocator of its own: what that asks of the card is not known" "$err"
+run trace -o "$TEST_TMP/changes.trace" -- "$python" "$TEST_TMP/allocators.py" changes
+check changed_settings_are_noted grep -qx '!,settings,max_split_size_mb:64,expandable_segments:True' "$TEST_TMP/changes.trace"
+
+# A request that is larger than the card, in a program that ends if it fails: it goes on, so that `fits` can say why.
+cat >"$TEST_TMP/large.py" <<'END'
+import torch
+
+try:
+    x = torch.empty(2 << 40, dtype=torch.uint8, device="cuda")
+except Exception as error:
+    raise SystemExit(1) from error
+END
+run fits -- "$python" "$TEST_TMP/large.py"
+check a_request_larger_than_the_card_is_named grep -q "^One request alone, of 2.000 TiB at large.py:4, is larger than the card" "$out"
+
 # Child processes: a launcher's trace is its child's; a program with requests of its own says what is missing.
 cat >"$TEST_TMP/children.py" <<'END'
 import multiprocessing

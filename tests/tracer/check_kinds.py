@@ -1,5 +1,6 @@
 """Checks of kinds of programs, as check_core.py: run by tests/cli/test_tracer.sh."""
 
+import contextlib
 import copy
 import sys
 
@@ -33,6 +34,35 @@ def check_out_of_memory():
     out = traced(program)
     equal(out.notes("raised"), [["out of memory", "1"]])
     equal(out.peak, 600 * MIB)
+
+
+def check_requests_that_are_larger_than_the_card():
+    """They raise the error wherever the program goes on after it, also where its handler speaks of no memory."""
+
+    def probe():
+        fits = True
+        try:
+            torch.empty(2 << 40, dtype=torch.uint8, device="cuda")
+        except RuntimeError:
+            fits = False
+        with contextlib.suppress(Exception):
+            torch.empty(2 << 40, dtype=torch.uint8, device="cuda")
+            fits = True
+        return fits
+
+    def halve():
+        rows = 1 << 20
+        while True:
+            try:
+                return rows, torch.empty(rows, 1 << 20, dtype=torch.uint8, device="cuda")
+            except Exception:
+                rows //= 4
+
+    def program():
+        equal((probe(), halve()[0]), (False, 1 << 16))
+
+    out = traced(program)
+    equal((out.notes("raised"), out.peak), ([["out of memory", "4"]], 1 << 36))
 
 
 def check_lazy_and_scripted():

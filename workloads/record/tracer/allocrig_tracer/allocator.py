@@ -1,7 +1,8 @@
 """PyTorch's allocator beside the recording: what it has reserved, and whether a request fails below the limit.
 
-The requests of the program go to the policy `torch` of liballocrig, with the program's own settings. Without the library,
-or in a build that does not load here, the live bytes stand for the reserved ones.
+The requests of the program go to the policy `torch` of liballocrig, with the program's own settings, to `async` under
+`backend:cudaMallocAsync`, and to `direct` under PYTORCH_NO_CUDA_MEMORY_CACHING. Without the library, or in a build that
+does not load here, the live bytes stand for the reserved ones.
 """
 
 import ast
@@ -65,10 +66,36 @@ def library():
     return None if failed else (lib, handle)
 
 
+POOL, UNCACHED = "backend:cudaMallocAsync", "PYTORCH_NO_CUDA_MEMORY_CACHING"
+
+
+def conf_at_import():
+    """The settings in the environment. The pool of the driver does not read the variable that turns the cache off."""
+    conf = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    return conf if POOL in conf or UNCACHED not in os.environ else f"{UNCACHED}=1"
+
+
+def conf_at_first_request(imported):
+    """PyTorch reads its settings at the first request, except which allocator it is (BackendStaticInitializer in
+    c10/cuda/CUDACachingAllocator.cpp)."""
+    conf = conf_at_import()
+    if POOL in conf and POOL not in imported:
+        raise RuntimeError(f"Allocator backend parsed at runtime != allocator backend parsed at load time: the settings {conf} "
+                           "have to be in the environment before torch is imported")  # fmt: skip
+    return imported if POOL in imported else conf
+
+
+def policy_of(conf):
+    """The policy that does what PyTorch does with these settings."""
+    if POOL in conf:
+        return "async:release_threshold=max"
+    return "direct" if conf.startswith(UNCACHED) else "torch" + (f":conf='{conf}'" if conf else "")
+
+
 @functools.cache
 def refuse_conf(conf):
     """Raises an error for settings that this release of PyTorch refuses, as it does at the first request."""
-    if not conf or "cudaMallocAsync" in conf:  # the driver's pool, which the policy `torch` is not
+    if not conf or not policy_of(conf).startswith("torch"):
         return
     lib, handle = library()
     opened, error = ctypes.c_void_p(), ErrorText()
@@ -96,7 +123,7 @@ class Allocator:
             return
         self.lib, handle = found
         refuse_conf(self.conf)
-        spec = "torch" + (f":conf='{self.conf}'" if self.conf else "")
+        spec = policy_of(self.conf)
         opened = ctypes.c_void_p()
         if self.lib.ar_session_open(handle, spec.encode(), f"sim:capacity={self.limit}".encode(), ctypes.c_uint64(1),
                                     ctypes.byref(opened), ctypes.byref(ErrorText())):  # fmt: skip
@@ -124,6 +151,8 @@ class Allocator:
                 self.give(*entry[1:])
             elif entry[0] == "r":
                 self.back(entry[1])
+            elif entry[0] == "s":
+                self.change(entry[1])
             else:
                 self.trim(*entry[1:])
 
@@ -153,6 +182,10 @@ class Allocator:
         else:
             self.lib.ar_policy_trim(self.policy, ctypes.c_uint64(0))
         self.count()
+
+    def change(self, conf):
+        """The program sets its settings again."""
+        self.lib.ar_policy_change(self.policy, f"settings,{conf}".encode(), ctypes.byref(ErrorText()))
 
     def count(self):
         self.lib.ar_session_stats(self.opened, ctypes.byref(self.stats))
@@ -191,15 +224,25 @@ class Allocator:
         elif not pool:
             self.reserved = self.live
 
+    def set_conf(self, conf):
+        self.log.append(("s", conf))
+        if self.opened is not None:
+            self.change(conf)
+
+    uncached = property(lambda self: self.conf.startswith(UNCACHED))  # PyTorch then counts nothing
     retries = property(lambda self: self.stats.retries if self.opened is not None else 0)
 
 
 NAMES = ("outofmemory", "memory", "oom", "batch_size")
 
 
+GENERAL = ("RuntimeError", "Exception", "MemoryError")
+
+
 @functools.cache
-def handlers(path):
-    """[(first line, last line)] of the code of a file that is inside a `try` or `with` which expects a lack of memory."""
+def handlers(path, surely):
+    """[(first line, last line)] of the code of a file that is inside a `try` or `with` which expects a lack of memory, or,
+    for a request that no card of this size serves (`surely`), after which the program goes on."""
     try:
         with open(path, encoding="utf-8") as f:
             text = f.read()
@@ -209,11 +252,12 @@ def handlers(path):
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Try):
-            if any(expects(text, handler) for handler in node.handlers):
+            if any(expects(text, handler) or surely and goes_on(text, handler) for handler in node.handlers):
                 found.append((node.body[0].lineno, node.body[-1].end_lineno))
         elif isinstance(node, ast.With):
             items = " ".join(ast.get_source_segment(text, item.context_expr) or "" for item in node.items)
-            if "OutOfMemoryError" in items and ("suppress" in items or "raises" in items):
+            names = ("OutOfMemoryError", *GENERAL) if surely else ("OutOfMemoryError",)
+            if any(name in items for name in names) and ("suppress" in items or "raises" in items):
                 found.append((node.body[0].lineno, node.body[-1].end_lineno))
     return found
 
@@ -223,21 +267,30 @@ def expects(text, handler):
     kind = ast.get_source_segment(text, handler.type) if handler.type is not None else ""
     if "OutOfMemoryError" in kind:
         return True
-    if kind and not any(name in kind for name in ("RuntimeError", "Exception", "MemoryError")):
+    if kind and not any(name in kind for name in GENERAL):
         return False
     body = "\n".join(ast.get_source_segment(text, statement) or "" for statement in handler.body).lower()
     return any(name in body for name in NAMES)
 
 
+def goes_on(text, handler):
+    """Whether a handler of general errors neither raises one nor ends the program, whatever the error is."""
+    kind = ast.get_source_segment(text, handler.type) if handler.type is not None else ""
+    body = [ast.get_source_segment(text, statement) or "" for statement in handler.body]
+    ends = any(isinstance(s, ast.Raise) for s in handler.body) or any("exit(" in line for line in body)
+    return not ends and (not kind or any(name in kind for name in GENERAL))
+
+
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
-def is_caught():
-    """Whether the program expects the request that it makes now to fail because there is no memory."""
+def is_caught(surely):
+    """Whether the program expects the request that it makes now to fail because there is no memory. surely: it does so
+    on a card, which is smaller than the request."""
     frame = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
-        if not path.startswith((TORCH, "<")) and any(a <= frame.f_lineno <= b for a, b in handlers(path)):
+        if not path.startswith((TORCH, "<")) and any(a <= frame.f_lineno <= b for a, b in handlers(path, surely)):
             return True
         frame = frame.f_back
     return False

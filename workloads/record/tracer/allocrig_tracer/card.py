@@ -121,26 +121,37 @@ def _memory(cuda, current):
         if session.active():
             session.ledger.empty_cache()
 
-    def allocated(device=None):
-        return current().ledger.live[_index(current, device)]
+    def counted(read):
+        """PyTorch counts nothing if its cache is turned off."""
 
-    def peak(device=None):
-        return current().ledger.peak[_index(current, device)]
+        def get(device=None):
+            ledger, index = current().ledger, _index(current, device)
+            return 0 if ledger.allocator(index).uncached else read(ledger, index)
+
+        return get
+
+    allocated = counted(lambda ledger, index: ledger.live[index])
+    peak = counted(lambda ledger, index: ledger.peak[index])
+    reserved = counted(lambda ledger, index: ledger.allocator(index).reserved)
+    peak_reserved = counted(lambda ledger, index: ledger.allocator(index).peak)
 
     def reset(device=None):
         ledger, index = current().ledger, _index(current, device)
         ledger.peak[index] = ledger.live[index]
         ledger.allocator(index).peak = ledger.allocator(index).reserved
 
-    def reserved(device=None):
-        return current().ledger.allocator(_index(current, device)).reserved
-
-    def peak_reserved(device=None):
-        return current().ledger.allocator(_index(current, device)).peak
-
     def info(device=None):
-        total = current().card.bytes
-        return max(total - allocator.CONTEXT - reserved(device), 0), total
+        session = current()
+        held = session.ledger.allocator(_index(current, device)).reserved
+        return max(session.card.bytes - allocator.CONTEXT - held, 0), session.card.bytes
+
+    def settings(conf):
+        allocator.refuse_conf(conf)
+        ledger = current().ledger
+        ledger.trace.settings(conf)
+        ledger.allocator(0)
+        for of in ledger.allocators.values():
+            of.set_conf(conf)
 
     def stats(device=None):
         out = defaultdict(int)
@@ -192,6 +203,7 @@ def _memory(cuda, current):
         no_snapshot()
         return {"segments": [], "device_traces": [[]]}
 
+    memory._set_allocator_settings = torch._C._accelerator_setAllocatorSettings = settings
     memory._record_memory_history = lambda *args, **kwargs: None
     memory._snapshot = snapshot
     memory._dump_snapshot = lambda *args, **kwargs: no_snapshot()

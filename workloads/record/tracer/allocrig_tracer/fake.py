@@ -110,12 +110,17 @@ def _tell_device(cls):
     tell("is_meta", lambda device: False)
 
 
+def package_of(frame):
+    """The file of the package that code belongs to: some write code to temporary files, as torch_geometric does."""
+    return getattr(sys.modules.get(frame.f_globals.get("__name__", "").partition(".")[0]), "__file__", None) or ""
+
+
 def where_in_program():
     """FILE:LINE of the innermost frame that is neither Python's, PyTorch's nor an installed package's."""
     frame = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(LIBRARY) and "site-packages" not in name and "dist-packages" not in name:
+        if not name.startswith(LIBRARY) and "-packages" not in name and "-packages" not in package_of(frame):
             return f"{os.path.basename(name)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

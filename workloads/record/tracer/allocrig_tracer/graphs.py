@@ -12,6 +12,7 @@ import weakref
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from . import allocator
 from .ledger import Ledger
 
 
@@ -39,6 +40,9 @@ class Pools:
     def begin(self, handle, capture):
         self.uses[handle] = self.uses.get(handle, 0) + 1
         session = self.current()
+        conf = session.ledger.conf if session is not None else ""
+        if not allocator.policy_of(conf).startswith("torch"):
+            session.refuse(f"under {conf} the memory of CUDA graphs and private pools is not known here")
         self.active.append((handle, capture, threading.get_ident(), session is not None and session.in_backward()))
 
     def end(self, handle):
@@ -182,7 +186,7 @@ def _mempools(current, pools):
 
         def __init__(self, allocator=None, use_on_oom=False, no_split=False):
             if allocator is not None:
-                current().refuse("the program gives a MemPool an allocator of its own, whose memory is not known here")
+                current().refuse("the program gives a MemPool an allocator of its own: what that asks of the card is not known")
             self.allocator = allocator
             self._id = pools.handle()
             names = [name for name, on in (("use_on_oom", use_on_oom), ("no_split", no_split)) if on]
@@ -221,11 +225,18 @@ def _without_tensor(current, pools):
         current().ledger.release(pools.unowned.pop(address, None))
 
     def refused(*args, **kwargs):
-        current().refuse("the program replaces PyTorch's caching allocator by one of its own")
+        current().refuse("the program replaces PyTorch's caching allocator by one of its own: what that asks of the card is not known")
+
+    class Pluggable(torch.cuda.memory._CUDAAllocator):
+        """Stands for torch.cuda.memory.CUDAPluggableAllocator: its library needs the driver."""
+
+        def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name):
+            super().__init__(self)
 
     torch._C._cuda_cudaCachingAllocator_raw_alloc = allocate
     torch._C._cuda_cudaCachingAllocator_raw_delete = delete
-    torch.cuda.memory.change_current_allocator = torch.cuda.change_current_allocator = refused
+    for module in (torch.cuda.memory, torch.cuda):
+        module.change_current_allocator, module.CUDAPluggableAllocator = refused, Pluggable
 
 
 class Addresses:

@@ -89,6 +89,8 @@ class Ledger:
 
     def allocator(self, device):
         """PyTorch's allocator of a device."""
+        if not self.allocators:
+            self.conf = allocator.conf_at_first_request(self.conf)
         if device not in self.allocators:
             if self.devices and device >= self.devices:
                 raise RuntimeError(f"CUDA error: invalid device ordinal: the program uses cuda:{device}, and the machine "
@@ -116,7 +118,7 @@ class Ledger:
                 block.given = of.take(other, ordinal, block.pool or 0) if other else None
         if block.given is not None or may_fail:
             return
-        if allocator.is_caught():
+        if allocator.is_caught(block.size > self.card_bytes):
             self.raised += 1
             self.empty_cache()
             raise allocator.error(block.device, block.size, self.card_bytes, of)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import torch
 
 from . import compile as compiler
-from . import autocast, branches, card, checkpoints, children, distributed, ending, graphs, host_random, moves, order, parameters, release
+from . import allocator, autocast, branches, card, checkpoints, children, distributed, ending, graphs, host_random, moves, order, parameters, release
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -34,11 +34,8 @@ class Session:
         self.trace.header.update({"card": card_name, "capacity": card_bytes, "let-go": "final"})
         name = os.path.splitext(os.path.basename(sys.argv[0] or "program"))[0]
         self.trace.header["name"] = name if name not in ("", "-c", "-m") else "program"
-        conf = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
-        if conf:
-            self.trace.header["conf"] = conf
         self.ledger = Ledger(self.trace)
-        self.ledger.card_bytes, self.ledger.conf = card_bytes, conf or ""
+        self.ledger.card_bytes, self.ledger.conf = card_bytes, allocator.conf_at_import()
         self.pid = os.getpid()
         self.seed, self.max_steps, self.progress = seed, max_steps, progress
         self.generator = torch.Generator()
@@ -186,6 +183,8 @@ class Session:
             return
         children.gather(self, distributed.rank_and_world()[0])
         self.write_notes()
+        if self.ledger.conf:
+            self.trace.header["conf"] = self.ledger.conf
         self.trace.close(complete)
         if self.replaced_by:
             os.replace(self.replaced_by, self.trace.path)

@@ -7,12 +7,12 @@ import shutil
 
 
 LONG = {"plans": 2000}  # keys whose values are numbers; others have at most MOST bytes
-MOST = 200
+MOST, LINE = 200, 511
 
 
-def text_of(value, most=MOST):
+def text_of(value, most=MOST, comma=";"):
     """The value of a key or the field of a note: no comma, no control character."""
-    clean = "".join(" " if c < " " or c == "\x7f" else c for c in str(value)).replace(",", ";")
+    clean = "".join(" " if c < " " or c == "\x7f" else c for c in str(value)).replace(",", comma)
     return clean.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
@@ -36,6 +36,10 @@ class TraceFile:
                 line += f",{key}={text_of(value, LONG.get(key, MOST)) if isinstance(value, str) else value}"
         self.events += 1
         self.part.write(line + "\n")
+
+    def settings(self, conf):
+        """The program sets its allocator's settings again: a note whose text may have commas."""
+        self.event("!", "settings", text_of(conf, LINE, ","))
 
     def note(self, *fields):
         """Writes a note, which replays ignore."""
@@ -65,6 +69,6 @@ class TraceFile:
             out.write("# allocrig-trace 1\n")
             for key in ("name", "conf", "card", "capacity", "limit", "complete", "let-go", "rank"):
                 if key in self.header:
-                    out.write(f"# {key}: {text_of(self.header[key])}\n")
+                    out.write(f"# {key}: {text_of(self.header[key], LINE, ',')}\n")
             with open(f"{self.path}.part", encoding="utf-8", newline="\n") as part:
                 shutil.copyfileobj(part, out)
