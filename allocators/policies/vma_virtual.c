@@ -31,9 +31,13 @@
  * 8. What is freed between two live blocks of a sequence cannot be used before one of these ends is
  *    freed.
  *
+ * VMA looks at the blocks of a class, and for min_offset at all blocks, one by one. Once a search
+ * has been long, an index finds the same block without that (`struct many_blocks`).
+ *
  * VMA aligns offsets in the block. Here addresses are aligned, which is the same if the range is
  * aligned. VMA keeps its map of classes in 32 bits, so a range has less than 512 GiB here. */
 #include "allocators/base/parts.h"
+#include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 
@@ -44,6 +48,8 @@
 #define MOST_BYTES      ((UINT64_C(1) << 39) - UNIT_BYTES)
 /* Of the null block: above all classes of sizes, so no search finds it. */
 #define NULL_CLASS (AR_CLASSES - 1)
+/* A search that looks at more blocks in vain makes the index. */
+#define FEW_BLOCKS 1024u
 
 enum strategy {
     BALANCED,
@@ -67,11 +73,20 @@ struct vma_values {
 };
 
 struct linear {
-    enum second_mode mode;
-    uint8_t first_mark;             /* the mark of the blocks of the first sequence, 0 or 1 */
     uint64_t counts[2];             /* live blocks, by mark */
+    uint8_t mode;                   /* enum second_mode */
+    uint8_t first_mark;             /* the mark of the blocks of the first sequence, 0 or 1 */
     uint32_t first_head, first_end; /* the lowest and highest block of the first; 0: none */
     uint32_t second_end;            /* the block that was added last; 0: none */
+};
+
+/* The free blocks in the order in which they are tried, with the bytes that each has for a request
+ * with the usual alignment: a tree for each class, for min_offset one tree. A block that has none
+ * is left out. `extra` of a node is its block, whose mark is the node; 0: left out. */
+struct many_blocks {
+    struct ar_range_pool pool;
+    uint64_t rank; /* of the block that was freed last, the address of its node; counts down */
+    uint32_t roots[NULL_CLASS];
 };
 
 struct vma {
@@ -79,10 +94,12 @@ struct vma {
     struct ar_backing *backing;
     struct ar_host *host;
     struct region region;
-    struct ar_parts blocks; /* mark: the sequence of a used block */
+    struct ar_parts blocks;   /* mark: the sequence of a used block */
+    struct many_blocks *many; /* NULL: none */
     struct linear sequences;
     uint32_t first;          /* the block at the start of the region */
     bool linear, next_first; /* next_first: rule 2 begins with the next class */
+    bool wants_many;
     uint8_t strategy;
     uint64_t alignment, below_alignment; /* of every request; one less */
     uint64_t failures;
@@ -132,6 +149,88 @@ static inline uint32_t null_block(const struct vma *self)
     return self->blocks.heads[NULL_CLASS];
 }
 
+/* What a request with the usual alignment can have of a range. */
+static uint64_t aligned_part(const struct vma *self, uint64_t start, uint64_t end)
+{
+    uint64_t aligned = ar_size_round_up(start, self->alignment);
+    return aligned < end ? end - aligned : 0;
+}
+
+/* ---- many free blocks ------------------------------------------------------------------------ */
+
+static void many_close(struct vma *self)
+{
+    if (!self->many)
+        return;
+    ar_range_pool_close(&self->many->pool);
+    ar_host_free(self->host, self->many, sizeof *self->many);
+    self->many = NULL;
+}
+
+/* Any block may be freed before the next request, and that request can add three. */
+static bool many_ready(struct vma *self)
+{
+    struct ar_range_pool *pool = &self->many->pool;
+    uint32_t taken = pool->made - 1 - pool->spare_count;
+    return ar_range_pool_reserve(pool, ar_parts_count(&self->blocks) + 3 - taken);
+}
+
+static uint32_t *many_root(const struct vma *self, size_t class)
+{
+    return &self->many->roots[self->strategy == MIN_OFFSET ? 0 : class];
+}
+
+/* A block became free. */
+static void many_add(struct vma *self, size_t block, uint64_t rank)
+{
+    struct ar_part *part = &AR_PART(self->blocks.at, block);
+    struct ar_range_pool *pool = &self->many->pool;
+    uint64_t bytes = aligned_part(self, part->address, ar_part_end(part));
+    part->mark = 0;
+    if (!bytes || (part->class_index == NULL_CLASS && self->strategy != MIN_OFFSET))
+        return;
+    part->mark = ar_range_pool_take(pool);
+    pool->nodes[part->mark].address = self->strategy == MIN_OFFSET ? part->address : rank;
+    pool->nodes[part->mark].bytes = bytes;
+    pool->nodes[part->mark].extra = block;
+    ar_range_tree_insert(pool, many_root(self, part->class_index), AR_RANGE_BY_ADDRESS, part->mark);
+}
+
+/* A block, if it is free, will be it no more. */
+static void many_remove(struct vma *self, size_t block)
+{
+    struct ar_part *part = &AR_PART(self->blocks.at, block);
+    if (ar_part_is_used(part) || !part->mark)
+        return;
+    ar_range_tree_remove(&self->many->pool, many_root(self, part->class_index), AR_RANGE_BY_ADDRESS,
+                         part->mark);
+    ar_range_pool_give(&self->many->pool, part->mark);
+    part->mark = 0;
+}
+
+static void vma_watched(struct ar_policy *base);
+
+/* Without memory searches remain long. */
+static __attribute__((noinline)) void many_open(struct vma *self)
+{
+    self->wants_many = false;
+    self->many = ar_host_alloc(self->host, sizeof *self->many);
+    if (!self->many)
+        return;
+    ar_range_pool_open(&self->many->pool, self->host);
+    if (!many_ready(self)) {
+        many_close(self);
+        return;
+    }
+    self->many->rank = UINT64_C(1) << 62;
+    uint64_t rank = self->many->rank;
+    for (size_t class = 0; class <= NULL_CLASS; class ++)
+        for (size_t block = self->blocks.heads[class]; block;
+             block = AR_PART(self->blocks.at, block).right)
+            many_add(self, block, ++rank);
+    vma_watched(&self->base);
+}
+
 /* A block that is in no list becomes free. */
 AR_INLINE void put(struct vma *self, size_t block, uint64_t bytes, const bool plain)
 {
@@ -141,6 +240,8 @@ AR_INLINE void put(struct vma *self, size_t block, uint64_t bytes, const bool pl
         ar_parts_push(&self->blocks, block, NULL_CLASS);
     if (!plain)
         ar_policy_free_added(&self->base, bytes);
+    if (!plain && self->many)
+        many_add(self, block, --self->many->rank);
 }
 
 /* Uses `bytes` of a free block from `address` on. Two records must be spare. */
@@ -150,6 +251,8 @@ static __attribute__((noinline)) size_t place(struct vma *self, size_t block, ui
     struct ar_part *at = self->blocks.at;
     uint64_t rest_bytes = AR_PART(at, block).bytes;
     ar_policy_free_removed(&self->base, rest_bytes);
+    if (self->many)
+        many_remove(self, block);
     ar_parts_remove(&self->blocks, block, AR_PART(at, block).class_index);
     self->base.totals.releasable_bytes = 0;
     uint64_t gap = address - AR_PART(at, block).address;
@@ -197,29 +300,55 @@ static inline uint32_t in_head(const struct vma *self, size_t class, struct want
     return holds(self, block, wanted->bytes, wanted->alignment, &wanted->address) ? block : 0;
 }
 
+/* The first block of a tree that holds the request; 0: none. With the usual alignment that is the
+ * first one that is looked at. */
+static uint32_t in_many(const struct vma *self, size_t class, struct wanted *wanted)
+{
+    const struct ar_range_pool *pool = &self->many->pool;
+    uint32_t node = 0;
+    do {
+        node = ar_range_tree_first(pool, *many_root(self, class),
+                                   node ? pool->nodes[node].address + 1 : 0, wanted->bytes);
+    } while (node && !holds(self, pool->nodes[node].extra, wanted->bytes, wanted->alignment,
+                            &wanted->address));
+    return node ? (uint32_t)pool->nodes[node].extra : 0;
+}
+
 /* The first block of a class that holds the request; 0: none. */
-static inline uint32_t in_class(const struct vma *self, size_t class, struct wanted *wanted)
+static inline uint32_t in_class(struct vma *self, size_t class, struct wanted *wanted)
 {
     uint32_t block = self->blocks.heads[class];
-    while (block && !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address))
+    uint32_t looked = 0;
+    if (self->many)
+        return in_many(self, class, wanted);
+    while (block && !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address)) {
         block = AR_PART(self->blocks.at, block).right;
+        looked++;
+    }
+    self->wants_many |= looked > FEW_BLOCKS;
     return block;
 }
 
 /* The same for the lowest class from `class` on that has a block. */
-static uint32_t from_class(const struct vma *self, size_t class, struct wanted *wanted)
+static uint32_t from_class(struct vma *self, size_t class, struct wanted *wanted)
 {
     struct ar_class found;
     return ar_parts_find(&self->blocks, class, &found) ? in_class(self, found.index, wanted) : 0;
 }
 
-static uint32_t by_offset(const struct vma *self, struct wanted *wanted)
+static uint32_t by_offset(struct vma *self, struct wanted *wanted)
 {
     const struct ar_part *at = self->blocks.at;
     uint32_t block = self->first;
+    uint32_t looked = 0;
+    if (self->many)
+        return in_many(self, 0, wanted);
     while (block && (ar_part_is_used(&AR_PART(at, block)) ||
-                     !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address)))
+                     !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address))) {
         block = AR_PART(at, block).next;
+        looked++;
+    }
+    self->wants_many |= looked > FEW_BLOCKS;
     return block;
 }
 
@@ -320,7 +449,7 @@ static bool fits_space(const struct space *space, struct wanted *wanted)
 static void add_to_second(struct vma *self, uint32_t block, enum second_mode mode)
 {
     struct linear *sequences = &self->sequences;
-    sequences->mode = mode;
+    sequences->mode = (uint8_t)mode;
     sequences->second_end = block;
     AR_PART(self->blocks.at, block).mark = !sequences->first_mark;
     sequences->counts[!sequences->first_mark]++;
@@ -419,6 +548,10 @@ alloc_any(struct vma *self, const struct ar_policy_request *request, struct ar_p
     struct wanted wanted = {.bytes = request->bytes,
                             .alignment = ar_most(request->alignment, self->alignment)};
     AR_TRY_HOST(ar_parts_reserve(&self->blocks, self->host, 3, UINT32_MAX));
+    if (__builtin_expect(self->wants_many, 0))
+        many_open(self);
+    if (self->many)
+        AR_TRY_HOST(many_ready(self));
     enum ar_status status = self->region.bytes ? AR_OK : open_region(self, request->bytes);
     uint32_t block = status == AR_OK ? find_and_place(self, request, &wanted) : 0;
     if (!block) {
@@ -488,6 +621,10 @@ AR_INLINE enum ar_status take_back(struct vma *self, size_t block, const bool pl
         self->base.totals.releasable_bytes = self->region.bytes;
     if (!plain && self->linear)
         leave_sequence(self, (uint32_t)block);
+    if (!plain && self->many) {
+        many_remove(self, part->next);
+        many_remove(self, part->previous);
+    }
     block = ar_parts_merge(&self->blocks, block, 0, &self->base.totals.overhead_bytes, &merge);
     if (!plain) {
         ar_policy_free_removed(&self->base, merge.next_bytes);
@@ -513,7 +650,8 @@ static enum ar_status general_alloc(struct ar_policy *base, const struct ar_poli
                                     struct ar_policy_block *out)
 {
     struct vma *self = (struct vma *)base;
-    return self->next_first ? serve(self, request, out, false) : alloc_any(self, request, out);
+    return self->next_first && !self->many ? serve(self, request, out, false)
+                                           : alloc_any(self, request, out);
 }
 
 static enum ar_status general_free(struct ar_policy *base, const struct ar_policy_block *given,
@@ -523,13 +661,6 @@ static enum ar_status general_free(struct ar_policy *base, const struct ar_polic
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
-
-/* What a request with the usual alignment can have of a range. */
-static uint64_t aligned_part(const struct vma *self, uint64_t start, uint64_t end)
-{
-    uint64_t aligned = ar_size_round_up(start, self->alignment);
-    return aligned < end ? end - aligned : 0;
-}
 
 /* A request that is served now: the largest under the linear algorithm; else the larger one of the
  * null block and the first block of the highest class. A later block of that class may serve a
@@ -593,10 +724,33 @@ static void vma_walk(const struct ar_policy *base, ar_policy_visit *visit, void 
 
 /* What validate counts. */
 struct audit {
-    uint64_t end, releasable_bytes, listed; /* listed: free blocks */
+    uint64_t end, releasable_bytes, listed, indexed; /* listed: free blocks */
     uint64_t counts[2];
     uint32_t lowest[2], highest[2]; /* used blocks, by mark */
 };
+
+static bool many_fault(const struct vma *self, uint32_t block, struct audit *audit)
+{
+    const struct ar_part *part = &AR_PART(self->blocks.at, block);
+    const struct ar_range_node *node = &self->many->pool.nodes[part->mark];
+    uint64_t bytes = aligned_part(self, part->address, ar_part_end(part));
+    if (part->class_index == NULL_CLASS && self->strategy != MIN_OFFSET)
+        bytes = 0;
+    audit->indexed += bytes != 0;
+    return bytes ? !part->mark || node->extra != block || node->bytes != bytes : part->mark != 0;
+}
+
+static const char *many_count_fault(const struct vma *self, uint64_t indexed)
+{
+    uint64_t sum = 0, count;
+    for (size_t class = 0; class < NULL_CLASS; class ++) {
+        if (!ar_range_tree_check(&self->many->pool, self->many->roots[class], AR_RANGE_BY_ADDRESS,
+                                 &count))
+            return "a tree of the index is broken";
+        sum += count;
+    }
+    return sum == indexed ? NULL : "the index holds another number of blocks than the region";
+}
 
 static const char *audit_block(const struct vma *self, uint32_t block, struct audit *audit)
 {
@@ -617,6 +771,8 @@ static const char *audit_block(const struct vma *self, uint32_t block, struct au
         return "two free blocks are not merged";
     audit->listed++;
     audit->releasable_bytes += part->previous | part->next ? 0 : part->bytes;
+    if (self->many && many_fault(self, block, audit))
+        return "a free block is not in the index as it is";
     if (!part->next)
         return null_block(self) == block ? NULL : "the last block is free and not the null block";
     return ar_parts_has(&self->blocks, class_of(part->bytes), block) ? NULL
@@ -653,6 +809,8 @@ static enum ar_status vma_validate(const struct ar_policy *base, struct ar_error
         fault = "the blocks do not fill the region";
     if (!fault && self->linear)
         fault = sequence_fault(self, &audit);
+    if (!fault && self->many)
+        fault = many_count_fault(self, audit.indexed);
     if (!fault)
         fault = ar_parts_fault(&self->blocks, &listed);
     if (!fault && listed != audit.listed)
@@ -666,11 +824,11 @@ static void vma_destroy(struct ar_policy *base)
 {
     struct vma *self = (struct vma *)base;
     region_close(&self->region, self->backing);
+    many_close(self);
     ar_parts_close(&self->blocks, self->host);
     ar_host_free(self->host, self, sizeof *self);
 }
 
-static void vma_watched(struct ar_policy *base);
 static enum ar_status vma_create(const struct ar_policy_context *context, const void *given,
                                  struct ar_policy **out, struct ar_error *error);
 
@@ -697,7 +855,7 @@ static const struct ar_policy_ops general_ops = {
 static void vma_watched(struct ar_policy *base)
 {
     const struct vma *self = (const struct vma *)base;
-    base->ops = base->watch || !self->next_first ? &general_ops : &vma_virtual_policy;
+    base->ops = base->watch || !self->next_first || self->many ? &general_ops : &vma_virtual_policy;
 }
 
 static enum ar_status vma_create(const struct ar_policy_context *context, const void *given,

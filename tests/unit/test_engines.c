@@ -121,3 +121,62 @@ TEST(stack_faults)
         assert_int_equal(device->counters.physical_bytes, 0);
     }
 }
+
+/* ---- VMA's virtual block with many free blocks ----------------------------------------------- */
+
+/* Serves a request. `denied`: host memory fails where the index would take it, after the growth of
+ * the records that comes before it. */
+static enum ar_status serve(struct policy_rig *rig, const struct ar_policy_request *request,
+                            struct ar_policy_block *out, bool denied)
+{
+    enum ar_status status = AR_HOST_MEMORY;
+    for (uint64_t after = 1; after < 3 && status == AR_HOST_MEMORY; after++) {
+        rig->host.fail_at = denied ? rig->host.calls + after : 0;
+        status = ar_policy_alloc(rig->policy, request, out);
+    }
+    rig->host.fail_at = 0;
+    return status;
+}
+
+static void crowd(const char *spec)
+{
+    enum { SLOTS = 6000 };
+    static struct ar_policy_block blocks[2][SLOTS];
+    static bool live[SLOTS];
+    struct policy_rig rigs[2];
+    struct ar_rng rng = ar_rng_of(9);
+    CLOSED(close_device) struct ar_device *one = sim_test_open("sim:capacity=2GiB");
+    CLOSED(close_device) struct ar_device *other = sim_test_open("sim:capacity=2GiB");
+    memset(live, 0, sizeof live);
+    open_rig(&rigs[0], spec, one->backing);
+    open_rig(&rigs[1], spec, other->backing);
+    for (unsigned i = 0; i < 30000; i++) {
+        size_t slot = i < SLOTS ? i : ar_rng_below(&rng, SLOTS);
+        struct ar_policy_request request = {.bytes = 12 + ar_rng_below(&rng, 3) * 256 +
+                                                     ar_rng_below(&rng, 2),
+                                            .alignment = ar_rng_below(&rng, 8) ? 0 : 1024};
+        enum ar_status status[2];
+        for (int r = 0; r < 2; r++)
+            status[r] = live[slot] ? policy_rig_free(&rigs[r], &blocks[r][slot])
+                                   : serve(&rigs[r], &request, &blocks[r][slot], r == 1);
+        assert_int_equal(status[0], status[1]);
+        assert_true(status[0] == AR_OK || (status[0] == AR_NO_MEMORY && !live[slot]));
+        live[slot] = !live[slot] && status[0] == AR_OK;
+        if (live[slot])
+            assert_int_equal(blocks[0][slot].address, blocks[1][slot].address);
+        if (i % 512 == 0)
+            assert_ok(ar_policy_validate(rigs[0].policy, &test_error));
+    }
+    assert_true(rigs[0].host.now_bytes > rigs[1].host.now_bytes); /* only one has the index */
+    assert_int_equal(policy_rig_close(&rigs[0]), 0);
+    assert_int_equal(policy_rig_close(&rigs[1]), 0);
+}
+
+/* The index finds the block that a search one by one finds. */
+TEST(many_free_blocks)
+{
+    crowd("vma-virtual:alignment=256");
+    crowd("vma-virtual:alignment=256,strategy=min_memory");
+    crowd("vma-virtual:alignment=256,strategy=min_time,size=2MiB");
+    crowd("vma-virtual:alignment=256,strategy=min_offset");
+}
