@@ -16,9 +16,13 @@ build() {
 results() {
     "$ALLOCRIG" run -d sim:capacity=24GiB -p "$so" -w random:events=2000 -w order_flip --json "$1" >"$tmp/table" || exit 1
 }
-# said NAME REGEX: a row of the table matches; it may be broken over several lines
+# unbroken: the output, where a row that was broken over several lines, as by a long path, is one
+unbroken() {
+    awk '/^ / { printf " %s", $0; next } { printf "\n%s", $0 } END { print "" }' "$out" | tr -s ' '
+}
+# said NAME REGEX: a row of the table matches
 said() {
-    awk '/^ / { printf " %s", $0; next } { printf "\n%s", $0 } END { print "" }' "$out" | tr -s ' ' | grep -qE -e "$2"
+    unbroken | grep -qE -e "$2"
     verdict "$1" $?
 }
 build
@@ -182,7 +186,7 @@ cp "$tmp"/slow/[1-8].json "$tmp/few"
 run compare "$tmp/many" "$tmp/slow"
 check slower_is_caught [ "$status" = 1 ]
 said slower_is_told '^WORSE 1 alloc_ns_p50 of .* with policy .*x 1\.10'
-p=$(sed -nE 's/.*; p ([^ ]+) of all tests.*/\1/p' "$out" | head -n 1)
+p=$(unbroken | sed -nE 's/.*; p ([^ ]+) of all tests.*/\1/p' | head -n 1)
 run compare "$tmp/many" "$tmp/slow" --json "$tmp/slow.verdicts"
 json_p=$(sed -nE 's/.*"WORSE".*"old": null, "new": null, "change": 0\.09.*, "ratio": 1\.09[0-9]*, "low": 1\.0[0-9]*, "high": 1\.1[0-9]*, "p": ([^,]+),.*/\1/p' "$tmp/slow.verdicts" | head -n 1)
 check json_has_the_ratio_and_the_corrected_p [ "$p" = "$(printf %.2g "$json_p")" ]
