@@ -357,8 +357,8 @@ static uint64_t key_of(const struct plan *plan)
     }
     for (size_t i = 0; i < plan->device_texts.count; i++) {
         const char *text = plan->device_texts.items[i];
-        bool writes = strstr(text, "record_") != NULL; /* its files are outputs */
-        hash = writes ? ar_fnv64(hash, text, strlen(text) + 1) : journal_add_spec(hash, text);
+        bool reads = strncmp(text, "sim", 3) == 0; /* files of other devices are outputs */
+        hash = reads ? journal_add_spec(hash, text) : ar_fnv64(hash, text, strlen(text) + 1);
     }
     return hash;
 }

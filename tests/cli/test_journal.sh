@@ -80,6 +80,8 @@ changed() { # NAME FILE COMMAND..: from the folder of the files, so that no path
     check "${name}_has_changed" grep -q '^allocrig: k: is the journal of another' "$err"
 }
 changed profile a.profile run -d sim:capacity=8GiB,profile=a.profile -p torch -w order_flip
+cp "$tmp/a.profile" "$tmp/record_a.profile" # a name that begins as the options of outputs do
+changed input_named_as_an_output record_a.profile run -d sim:capacity=8GiB,profile=record_a.profile -p torch -w order_flip
 changed learned a.trace run -d sim -p torch -w learned:trace=a.trace,steps=2
 changed card a.profile twin a.ini
 exec 7>>"$tmp/busy"
