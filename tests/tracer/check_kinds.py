@@ -2,13 +2,14 @@
 
 import contextlib
 import copy
+import os
 import sys
 
 import check_core
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from check_core import MIB, equal, traced
+from check_core import MIB, equal, folder, traced
 
 
 def check_out_of_memory():
@@ -63,6 +64,32 @@ def check_requests_that_are_larger_than_the_card():
 
     out = traced(program)
     equal((out.notes("raised"), out.peak), ([["out of memory", "4"]], 1 << 36))
+
+
+def check_what_programs_ask_of_a_card():
+    """Comparisons of all elements, least squares, statistics of the allocator, programs that are saved, other libraries."""
+
+    def program():
+        x = torch.empty(8, 4, device="cuda")
+        ones = torch.ones(4, device="cuda")
+        equal((torch.allclose(x, x + 1), torch.allclose(ones, ones), torch.allclose(ones, 2 * ones)), (True, True, False))
+        solution, residuals, rank, _ = torch.linalg.lstsq(x, torch.randn(8, 2, device="cuda"))
+        equal((tuple(solution.shape), tuple(residuals.shape), rank.numel()), ((4, 2), (2,), 0))
+        assert nn.utils.parametrizations.orthogonal(nn.Linear(8, 8).cuda())(torch.ones(2, 8, device="cuda")).is_cuda
+        stats = torch.cuda.memory_stats()
+        equal((stats["inactive_split_bytes.all.current"], stats["segment.all.peak"], stats["num_device_alloc"]), (0, 0, 0))
+        assert 0 < stats["allocation.all.current"] < stats["allocation.all.allocated"]
+        assert torch.cuda.device_memory_used() > torch.cuda.memory_reserved() and torch.cuda.temperature() == 0
+        path = os.path.join(folder, "module.pt")
+        torch.jit.trace(nn.Linear(8, 8).cuda(), torch.ones(2, 8, device="cuda")).save(path)
+        torch.jit.save(torch.jit.script(nn.Linear(8, 8).cuda()), path)
+        equal(os.path.getsize(path), 0)
+        try:
+            torch.utils.dlpack.from_dlpack(ones)
+        except BufferError as error:
+            assert "needs its data" in str(error), error
+
+    equal(traced(program).notes("outside_envelope")[0][0], "the program gives a tensor to another library (DLPack); which needs its data")
 
 
 def check_lazy_and_scripted():

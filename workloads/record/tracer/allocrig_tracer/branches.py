@@ -308,13 +308,27 @@ def _script(current):
         if current() is None or own or isinstance(obj, type):
             return script(obj, *args, **kwargs)
         current().unsure("torch.jit.script (runs as Python code)", 0, 0)
-        return obj
+        return with_save(obj)
 
     def traced(func, *args, **kwargs):
-        return trace(func, *args, **kwargs) if current() is None else func
+        return trace(func, *args, **kwargs) if current() is None else with_save(func)
+
+    def with_save(obj):
+        if not hasattr(obj, "save"):
+            obj.save = save_nothing
+        return obj
 
     torch.jit.script, torch.jit.trace = scripted, traced
+    save = torch.jit.save
+    torch.jit.save = lambda m, f, *args, **kwargs: save(m, f, *args, **kwargs) if current() is None else save_nothing(f)
     torch.jit.freeze = torch.jit.optimize_for_inference = _same_module(current, torch.jit.freeze)
+
+
+def save_nothing(file, *args, **kwargs):
+    """A compiled program is saved to an empty file."""
+    if not hasattr(file, "write"):
+        with open(file, "wb"):
+            pass
 
 
 def _same_module(current, plain):

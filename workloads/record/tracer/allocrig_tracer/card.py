@@ -4,7 +4,7 @@ import functools
 import importlib
 import re
 import sys
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from types import SimpleNamespace
 
 import torch
@@ -23,6 +23,10 @@ L2_MIB = (
     ("H200", 60), ("H100", 50), ("GH200", 60), ("A100", 40), ("L40S", 96), ("L40", 96), ("L4", 48), ("3090", 6),
     ("4090", 72), ("5090", 96), ("B200", 126), ("GB10", 24), ("V100", 6), ("T4", 4), ("A10G", 6), ("A10", 6),
 )  # fmt: skip
+
+POOLS = ("all", "large_pool", "small_pool")
+COUNTED = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
+           "inactive_split_bytes", "requested_bytes")  # fmt: skip
 
 MODES = {"RNN_RELU": 0, "RNN_TANH": 1, "LSTM": 2, "GRU": 3}  # cudnnRNNMode_t
 
@@ -93,7 +97,8 @@ def _devices(cuda, current):
     cuda.is_tf32_supported = lambda: float(current().card.sm) >= 8.0
     cuda.get_arch_list = lambda: ["sm_" + current().card.sm.replace(".", "")]
     cuda.can_device_access_peer = lambda a, b: True
-    cuda.utilization = lambda device=None: 0
+    for name in ("utilization", "memory_usage", "temperature", "power_draw", "clock_rate"):  # of NVML
+        setattr(cuda, name, lambda device=None: 0)
     cuda.ipc_collect = nothing
     cuda.get_sync_debug_mode = lambda: 0
     cuda.set_sync_debug_mode = nothing
@@ -154,19 +159,26 @@ def _memory(cuda, current):
             of.set_conf(conf)
 
     def stats(device=None):
-        out = defaultdict(int)
+        ledger, of = current().ledger, current().ledger.allocator(_index(current, device))
+        out = {f"{name}.{pool}.{what}": 0 for name in COUNTED for pool in POOLS for what in ("current", "peak", "allocated", "freed")}
+        for name in ("allocation", "active"):
+            counts = {"current": len(of.sizes), "allocated": of.next, "freed": of.next - len(of.sizes)}
+            out.update({f"{name}.all.{what}": 0 if of.uncached else count for what, count in counts.items()})
         for name, now, most in (
             ("allocated_bytes", allocated(device), peak(device)),
             ("active_bytes", allocated(device), peak(device)),
             ("requested_bytes", allocated(device), peak(device)),
             ("reserved_bytes", reserved(device), peak_reserved(device)),
         ):
-            for pool in ("all", "large_pool", "small_pool"):
+            for pool in POOLS:
                 out[f"{name}.{pool}.current"] = now if pool != "small_pool" else 0
                 out[f"{name}.{pool}.peak"] = most if pool != "small_pool" else 0
-        ledger = current().ledger
-        out["num_alloc_retries"], out["num_ooms"] = ledger.allocator(_index(current, device)).retries, ledger.raised
-        return OrderedDict(sorted(out.items())) | {"num_sync_all_streams": 0}
+        for name in ("num_sync_all_streams", "num_device_alloc", "num_device_free", "max_split_size"):
+            out[name] = 0
+        for name in ("oversize_allocations", "oversize_segments"):
+            out.update({f"{name}.{what}": 0 for what in ("current", "peak", "allocated", "freed")})
+        out["num_alloc_retries"], out["num_ooms"] = of.retries, ledger.raised
+        return OrderedDict(sorted(out.items()))
 
     def fraction(fraction, device=None):
         session = current()
@@ -185,6 +197,7 @@ def _memory(cuda, current):
         module.reset_accumulated_memory_stats = module.reset_max_memory_allocated = reset
         module.reset_max_memory_cached = reset
         module.mem_get_info = info
+        module.device_memory_used = lambda device=None: info(device)[1] - info(device)[0]
         module.memory_stats = stats
         module.memory_stats_as_nested_dict = lambda device=None: {}
         module.memory_summary = lambda device=None, abbreviated=False: "no memory summary without a GPU\n"

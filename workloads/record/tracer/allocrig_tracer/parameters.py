@@ -217,6 +217,7 @@ def _data_access(current):
     data_ptr = torch.Tensor.data_ptr
     numpy = torch.Tensor.numpy
     storage_ptr = torch.UntypedStorage.data_ptr
+    pack = torch.Tensor.__dlpack__
     resize = torch.UntypedStorage.resize_
 
     def address(self):
@@ -233,6 +234,13 @@ def _data_access(current):
         value = values.value_of(self)
         with session.paused():
             return numpy(value.clone() if value is not None else torch.zeros(tuple(self.shape), dtype=self.dtype))
+
+    def dlpack(self, *args, **kwargs):
+        if isinstance(self, FakeTensor):
+            sentence = "the program gives a tensor to another library (DLPack), which needs its data"
+            current().refuse(sentence)
+            raise BufferError(f"allocrig trace: {sentence}, and without a card there is none")
+        return pack(self, *args, **kwargs)
 
     def storage_address(self):
         return self._cdata if self.device.type == "meta" else storage_ptr(self)
@@ -283,6 +291,7 @@ def _data_access(current):
     torch.UntypedStorage.data_ptr = storage_address
     torch.UntypedStorage.resize_ = resized
     FakeTensor.__format__ = formatted
+    torch.Tensor.__dlpack__ = dlpack
     FakeTensor.__deepcopy__ = _deepcopy
     own = FakeTensor.get_nested_int
 

@@ -50,6 +50,16 @@ def product(add):
     return shape
 
 
+def lstsq(make, a, b, *rest, **options):
+    """native/BatchLinearAlgebra.cpp, with the driver gels: of the ranks and singular values there are none."""
+    rows, columns = a.shape[-2:]
+    vector = b.dim() == 1 or b.dim() == a.dim() - 1 and b.shape == a.shape[:-1]
+    wide = () if vector else b.shape[-1:]
+    solution = make((*a.shape[:-2], columns, *wide), a.dtype)
+    residuals = make((*a.shape[:-2], *wide) if rows > columns and not vector else (0,), a.dtype)
+    return solution, residuals, make((0,), torch.int64), make((0,), a.dtype)
+
+
 def gru_cell(make, gates, hidden_gates, state, *biases):
     """native/cuda/RNN.cu: the workspace of backward has five parts of the state's size."""
     return make(state.shape, state.dtype), make((state.shape[0], 5 * state.shape[1]), state.dtype)
@@ -83,6 +93,7 @@ SHAPES = {
     "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": two_like(torch.bool),
     "aten::fake_quantize_per_channel_affine_cachemask": two_like(torch.bool),
     "aten::geqrf": geqrf,
+    "aten::linalg_lstsq": lstsq,
     "aten::roll": like(),  # TensorTransformations.cu: in the order of the dimensions, whatever the input's
     "aten::mm.dtype": product(False),
     "aten::bmm.dtype": product(False),

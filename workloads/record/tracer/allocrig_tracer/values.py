@@ -528,6 +528,13 @@ def equal(mode, func, args, kwargs):
     return True if real is None else real
 
 
+def allclose(mode, func, args, kwargs):
+    """native/TensorCompare.cpp: isclose(..).all().item(). By value if both are known, else true."""
+    with mode:
+        out = func._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
+    return out or any(value_of(t) is None for t in args[:2])
+
+
 def ignored(mode, func, args, kwargs):
     return None
 
@@ -601,6 +608,7 @@ SPECIAL = {
     aten._index_put_impl_.default: indexing,
     aten.copy_.default: copy_to_real,
     aten.equal.default: equal,
+    aten.allclose.default: allclose,
     aten._assert_async.default: ignored,
     aten._assert_async.msg: ignored,
     aten.resize_.default: resize,
