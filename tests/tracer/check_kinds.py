@@ -220,8 +220,14 @@ def check_attention_without_a_kernel_of_its_own():
         q, k, v = (torch.randn(2, 4, 8, 49, 32, device="cuda", dtype=torch.bfloat16) for _ in range(3))
         F.scaled_dot_product_attention(q, k, v)
 
+    def cast():
+        q, k, v = (torch.randn(2, 4, 8, 49, 32, device="cuda") for _ in range(3))
+        with torch.autocast("cuda", torch.bfloat16):  # it casts what the attention is given, and nothing within
+            F.scaled_dot_product_attention(q, k, v)
+
     out = traced(program)
     weights, values = 64 * 49 * 49, 64 * 49 * 32
+    equal(traced(cast).sizes(""), [4 * values] * 3 + [2 * values] * 3 + out.sizes("")[3:])
     asked = [(keys["tag"], size) for size, keys, _ in out.requests.values()]
     start = next(i for i, (tag, _) in enumerate(asked) if tag == "_softmax" or "_safe_softmax" in tag)
     softmax = [4 * weights, weights, 64 * 49, 4]  # the result, where it is minus infinity, rows, a zero

@@ -163,11 +163,12 @@ def function(plain, current):
                 query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
             )
         given = query, key, value, attn_mask  # they live until the call ends, whatever they are cast to
-        if torch.is_autocast_enabled("cuda"):
+        rest = dropout_p, is_causal, scale, enable_gqa, float(current().card.sm), current().attention
+        if not torch.is_autocast_enabled("cuda"):
+            return attend(*given, *rest)
+        with torch._C._ExcludeDispatchKeyGuard(autocast.KEY):  # what it calls is not cast again
             query, key, value, attn_mask = autocast.casts(given, torch.get_autocast_dtype("cuda"))
-        return attend(
-            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, float(current().card.sm), current().attention
-        )
+            return attend(query, key, value, attn_mask, *rest)
 
     return scaled_dot_product_attention
 
