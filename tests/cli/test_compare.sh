@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/lib.bash"
 tmp=$TEST_TMP
 cc=${CC:-cc}
-so=$tmp/planted.so
+so=${tmp#"$PWD"/}/planted.so # of one length, wherever the tree is
 
 # build FLAGS...: builds the policy, always under one name, as a change to a program would
 build() {
