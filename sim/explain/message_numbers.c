@@ -302,10 +302,13 @@ static bool begins_any(const struct message_text *text, const char *words, size_
     return false;
 }
 
-/* Whether the number is the size of a chunk in TensorFlow's dump: "next 12 of size 4096". */
+/* Whether the number is the size of a chunk in TensorFlow's dump: "next 12 of size 4096", or the
+ * other way round. */
 static bool is_chunk(const struct message_text *text, size_t at)
 {
     static const char size[] = "ofsize";
+    if (begins_any(text, "next", at + strspn(text->chars + at, "0123456789")))
+        return true;
     at -= message_text_ends(text, size, at) ? strlen(size) : 0;
     while (at > 0 && is_digit(text->chars[at - 1]))
         at--;

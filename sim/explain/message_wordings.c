@@ -227,6 +227,9 @@ const struct message_form message_forms[] = {
     {"can'tcreatebufferofsize:A,error-2", MESSAGE_DRIVER, "Vulkan", message_how_unknown, 0},
     {"failedtoallocateprivatemtlbufferforsizeA", MESSAGE_PYTORCH, "MPS", NULL, 0},
     {"need:Afree,have:F", MESSAGE_LIBRARY, "", NULL, FORM_CARD},
+    /* FluidX3D */
+    {"allocatinganotherAwoulduseatotalof*/T", MESSAGE_LIBRARY, "OpenCL", message_how_unknown,
+     FORM_CARD},
     /* HeavyDB */
     {"allocationfailedtofindA*throwingoutofmemorycpu_mgr", MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST | FORM_LIKELY},
@@ -305,7 +308,10 @@ const struct message_form message_forms[] = {
      "requirementexceedavailablememory--req:A",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     /* DALI, Bash, Dart, Neo4j */
-    {"can'tallocateAonhost|xmalloc:cannotallocateA|xrealloc:cannotallocateA|"
+    {"unabletoallocateAofhostmemory|failedtoallocateAofhostmemory|cannotallocateAofhostmemory|"
+     "couldnotallocateAofhostmemory|unabletoallocateAofcpumemory|failedtoallocateAofcpumemory|"
+     "unabletoallocateAofsystemmemory|failedtoallocateAofsystemmemory|can'tallocateAonhost|xmalloc:"
+     "cannotallocateA|xrealloc:cannotallocateA|"
      "exhaustedheapspace,tryingtoallocateA|allocationofanextraAwouldusemorethanthelimit",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     /* MATLAB, Ray */
