@@ -285,7 +285,7 @@ struct ar_policy_ops {
 
     /* Called after the watch was set or removed. A policy with two copies of alloc and free, with
      * and without reports to the watch, points `ops` to the one to use. Callers that keep hooks
-     * read them again. */
+     * read them again then; so no other call of the policy changes `ops`. */
     void (*watched)(struct ar_policy *self);
 };
 

@@ -101,7 +101,9 @@ struct vma {
     bool linear, next_first; /* next_first: rule 2 begins with the next class */
     bool wants_many;
     uint8_t strategy;
-    uint64_t alignment, below_alignment; /* of every request; one less */
+    uint64_t alignment;  /* of every request */
+    uint64_t misaligned; /* bits that are clear in an address at which `serve` places: those below
+                            the alignment; all if there is an index, so that `alloc_any` places */
     uint64_t failures;
 };
 
@@ -208,13 +210,12 @@ static void many_remove(struct vma *self, size_t block)
     part->mark = 0;
 }
 
-static void vma_watched(struct ar_policy *base);
-
-/* Without memory searches remain long. */
+/* Without memory searches remain long, and in a region at address 0, where no bit is set. A replay
+ * calls the hooks that it once read, so the index must do with those. */
 static __attribute__((noinline)) void many_open(struct vma *self)
 {
     self->wants_many = false;
-    self->many = ar_host_alloc(self->host, sizeof *self->many);
+    self->many = self->region.address ? ar_host_alloc(self->host, sizeof *self->many) : NULL;
     if (!self->many)
         return;
     ar_range_pool_open(&self->many->pool, self->host);
@@ -228,7 +229,7 @@ static __attribute__((noinline)) void many_open(struct vma *self)
         for (size_t block = self->blocks.heads[class]; block;
              block = AR_PART(self->blocks.at, block).right)
             many_add(self, block, ++rank);
-    vma_watched(&self->base);
+    self->misaligned = UINT64_MAX;
 }
 
 /* A block that is in no list becomes free. */
@@ -571,7 +572,7 @@ serve_last(struct vma *self, const struct ar_policy_request *request, struct ar_
     size_t block = null_block(self);
     struct ar_part *part = &AR_PART(self->blocks.at, block);
     ar_parts_none_from(&self->blocks, class_above(bytes));
-    if (!block || part->address & self->below_alignment || part->bytes <= bytes)
+    if (!block || part->address & self->misaligned || part->bytes <= bytes)
         return alloc_any(self, request, out);
     ar_policy_grant(&self->base, out, part->address, bytes, block);
     self->base.totals.releasable_bytes = 0;
@@ -597,7 +598,7 @@ AR_INLINE enum ar_status serve(struct vma *self, const struct ar_policy_request 
         return plain ? serve_last(self, request, out) : alloc_any(self, request, out);
     size_t class = ar_part_number(found.index), block = ar_part_number(blocks->heads[class]);
     struct ar_part *part = &AR_PART(blocks->at, block);
-    if (part->address & self->below_alignment)
+    if (part->address & self->misaligned)
         return alloc_any(self, request, out);
     AR_READ_AGAIN(part->address);
     ar_policy_grant(&self->base, out, part->address, bytes, block);
@@ -634,6 +635,19 @@ AR_INLINE enum ar_status take_back(struct vma *self, size_t block, const bool pl
     return AR_OK;
 }
 
+static enum ar_status general_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                    struct ar_policy_block *out)
+{
+    struct vma *self = (struct vma *)base;
+    return self->next_first ? serve(self, request, out, false) : alloc_any(self, request, out);
+}
+
+static enum ar_status general_free(struct ar_policy *base, const struct ar_policy_block *given,
+                                   uint32_t stream AR_UNUSED)
+{
+    return take_back((struct vma *)base, given->cookie, false);
+}
+
 static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                 struct ar_policy_block *out)
 {
@@ -641,23 +655,12 @@ static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_r
 }
 
 static enum ar_status vma_free(struct ar_policy *base, const struct ar_policy_block *given,
-                               uint32_t stream AR_UNUSED)
-{
-    return take_back((struct vma *)base, given->cookie, true);
-}
-
-static enum ar_status general_alloc(struct ar_policy *base, const struct ar_policy_request *request,
-                                    struct ar_policy_block *out)
+                               uint32_t stream)
 {
     struct vma *self = (struct vma *)base;
-    return self->next_first && !self->many ? serve(self, request, out, false)
-                                           : alloc_any(self, request, out);
-}
-
-static enum ar_status general_free(struct ar_policy *base, const struct ar_policy_block *given,
-                                   uint32_t stream AR_UNUSED)
-{
-    return take_back((struct vma *)base, given->cookie, false);
+    if (__builtin_expect(self->many != NULL, 0))
+        return general_free(base, given, stream);
+    return take_back(self, given->cookie, true);
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
@@ -829,6 +832,7 @@ static void vma_destroy(struct ar_policy *base)
     ar_host_free(self->host, self, sizeof *self);
 }
 
+static void vma_watched(struct ar_policy *base);
 static enum ar_status vma_create(const struct ar_policy_context *context, const void *given,
                                  struct ar_policy **out, struct ar_error *error);
 
@@ -855,7 +859,7 @@ static const struct ar_policy_ops general_ops = {
 static void vma_watched(struct ar_policy *base)
 {
     const struct vma *self = (const struct vma *)base;
-    base->ops = base->watch || !self->next_first || self->many ? &general_ops : &vma_virtual_policy;
+    base->ops = base->watch || !self->next_first ? &general_ops : &vma_virtual_policy;
 }
 
 static enum ar_status vma_create(const struct ar_policy_context *context, const void *given,
@@ -876,7 +880,7 @@ static enum ar_status vma_create(const struct ar_policy_context *context, const 
     if (self->region.most_bytes > MOST_BYTES)
         self->region.most_bytes = MOST_BYTES;
     self->alignment = alignment;
-    self->below_alignment = alignment - 1;
+    self->misaligned = alignment - 1;
     self->linear = values->linear != 0;
     self->strategy = (uint8_t)values->strategy;
     self->next_first = !self->linear && (self->strategy == BALANCED || self->strategy == MIN_TIME);
