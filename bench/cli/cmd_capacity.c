@@ -212,6 +212,21 @@ static void print_assumed(const struct answer *answers, size_t count)
             rising || pending ? "and " : "");
 }
 
+/* The grid begins at the live peak, which counts probes. */
+static void print_probes(const struct answer *answers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct capacity_result *result = &answers[i].result;
+        bool first = i == 0 || answers[i].workload != answers[i - 1].workload;
+        if (first && ar_size_round_up(result->firm_peak_bytes, 2 * AR_MIB) <
+                         ar_size_round_down(result->live_peak_bytes, 2 * AR_MIB))
+            say(stdout,
+                "The live peak of %s counts requests that may fail; without them it is %s. It may "
+                "pass below the capacities here, where some of them fail: `advise` tries that.",
+                answers[i].workload->info.name, AR_SIZE(result->firm_peak_bytes));
+    }
+}
+
 static enum ar_status print_table(const struct answer *answers, size_t count,
                                   struct ar_error *error)
 {
@@ -236,10 +251,12 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     }
     AR_TRY(table_end(table, stdout, TABLE_TEXT, error));
     say(stdout,
-        "First pass: the smallest capacity that passes. Safe: from here on all pass. No flush, no "
+        "First pass: the smallest capacity, from the live peak on, that passes. Safe: from here on "
+        "all pass. No flush, no "
         "retry: from here on no run flushes or retries.%s Runs: capacities that were tried. Gaps: "
         "capacities above the first pass that fail.",
         none ? " None: not up to the largest capacity that was tried." : "");
+    print_probes(answers, count);
     print_cards(answers, count);
     print_assumed(answers, count);
     return AR_OK;

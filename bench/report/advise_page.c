@@ -44,14 +44,22 @@ static void add_holders(char *line, size_t line_bytes, const struct holders *hol
     }
 }
 
+const char *advise_page_probed(const struct holders *peak, char text[64])
+{
+    text[0] = '\0';
+    if (peak->probed_bytes > peak->bytes)
+        snprintf(text, 64, " (%s with requests that may fail)", AR_SIZE(peak->probed_bytes));
+    return text;
+}
+
 static void print_peak(FILE *stream, const struct holders *peak, const char *begin)
 {
-    char line[1024], step[48] = "";
+    char line[1024], step[48] = "", probed[64];
     if (peak->steps && peak->step <= peak->steps)
         snprintf(step, sizeof step, "in step %" PRIu64 " of %" PRIu64 ", ", peak->step,
                  peak->steps);
-    snprintf(line, sizeof line, "%s %s, %sat event %" PRIu64 ", held by ", begin,
-             AR_SIZE(peak->bytes), step, peak->event);
+    snprintf(line, sizeof line, "%s %s%s, %sat event %" PRIu64 ", held by ", begin,
+             AR_SIZE(peak->bytes), advise_page_probed(peak, probed), step, peak->event);
     add_holders(line, sizeof line, peak);
     text_add(line, sizeof line, ".");
     say(stream, "%s", line);

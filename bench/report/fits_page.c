@@ -99,8 +99,8 @@ static void print_verdict(FILE *stream, const struct fits_page *page)
         say(stream, "Does not fit on %s as it is: it %s. With %s it may or may not, see ? below.",
             card, shortage(page, answer.own, lack), setting);
     else
-        say(stream, "Does not fit on %s under any setting of the allocator: %s%sit %s.", card,
-            answer.best ? "with " : "", answer.best ? setting : "",
+        say(stream, "Does not fit on %s under any setting of the allocator: %s%s%sit %s.", card,
+            answer.best ? "with " : "", setting, answer.best ? " " : "",
             shortage(page, answer.best ? answer.best : answer.own, lack));
 }
 
@@ -140,8 +140,10 @@ static void print_head(FILE *stream, const struct fits_page *page)
         say(stream, "The program ended early: this is about the part before that.");
     bool driver = page->notes->driver.took_bytes ||
                   page->notes->driver.local_most > page->notes->driver.local_first;
-    say(stream, "Live peak %s%s. Usable memory of %s: %s%s.", AR_SIZE(page->advice->peak.bytes),
-        step, page->advice->profile[0] ? page->advice->profile : "the card",
+    char probed[64];
+    say(stream, "Live peak %s%s%s. Usable memory of %s: %s%s.", AR_SIZE(page->advice->peak.bytes),
+        advise_page_probed(&page->advice->peak, probed), step,
+        page->advice->profile[0] ? page->advice->profile : "the card",
         AR_SIZE(page->advice->capacity_bytes),
         driver && page->advice->capacity_from == ADVISE_FROM_CONFIG
             ? " without the driver's own for the kernels"

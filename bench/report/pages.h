@@ -83,6 +83,9 @@ const char *advise_page_setting(const struct advise_row *row);
 bool advise_page_is_default(const struct advise_row *row);
 /* The same for a sentence: a setting longer than a line has its name of the table. */
 const char *advise_page_brief(const struct advise_row *row);
+
+/* The live peak with probes, in parentheses after a space; "" without probes at it. */
+const char *advise_page_probed(const struct holders *peak, char text[64]);
 /* Its spec with blanks at which a line can be broken; PyTorch's settings without its name. */
 void advise_page_name(const struct advise_row *row, char *out, size_t room);
 

@@ -65,6 +65,8 @@ static void print_memory(FILE *stream, const struct trace_info *info, const stru
 {
     fprintf(stream, "\nlive peak    %s at event %" PRIu64 "; at most %" PRIu64 " blocks at once\n",
             AR_SIZE(inspect->peak_live_bytes), inspect->peak_event, inspect->peak_live_blocks);
+    if (info->probes)
+        fprintf(stream, "             with all probes, which are requests that may fail\n");
     if (inspect->peak_pinned_bytes)
         fprintf(stream,
                 "pinned       at most %s live in pinned host memory, not on the card; it\n"

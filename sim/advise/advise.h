@@ -100,13 +100,16 @@ struct holder {
 
 struct holders {
     uint64_t bytes, event, blocks;
+    uint64_t
+        probed_bytes; /* the peak with the probes that the recorded card can serve; 0: no probes */
     uint64_t late_bytes;  /* the largest block whose free completed later than requested; 0: none */
     uint64_t step, steps; /* the step of the peak, from 1; the number of steps, 0: not marked */
     struct holder at[HOLDERS_ROOM]; /* descending */
     size_t count;
 };
 
-/* Finds the peak in events [0, end). Pinned memory and probes do not count. */
+/* Finds the peak in events [0, end). Pinned memory does not count, and probes only in
+ * `probed_bytes`. */
 enum ar_status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
                             struct ar_error *error);
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "allocators/base/array.h"
+#include "sim/experiment/session.h"
 
 /* Two passes: the first finds the event of the peak, the second stops there and groups the live
  * blocks. */
@@ -51,6 +52,17 @@ static enum ar_status take(struct pass *pass, const struct trace_event *event,
     if (!trace_kind_has_block(event->kind) || event->kind == TRACE_USE)
         return AR_OK;
     return follow(&pass->live, event, false, error);
+}
+
+static enum ar_status find_probed(struct trace_source *source, uint64_t *bytes,
+                                  struct ar_error *error)
+{
+    struct survey_peak peak = {0};
+    uint64_t card_bytes = source->info.capacity_bytes;
+    if (source->info.probes)
+        AR_TRY(survey_peak_live(source, card_bytes ? card_bytes : UINT64_MAX, &peak, error));
+    *bytes = peak.bytes;
+    return AR_OK;
 }
 
 /* Replays events [0, end) and records the peak if `peak` is not NULL. */
@@ -201,6 +213,7 @@ enum ar_status holders_find(struct trace_source *source, uint64_t end, struct ho
     if (!status && out->bytes)
         status = run(&second, out->event + 1, NULL, error);
     AR_THEN(status, name(&second.live, out, error));
+    AR_THEN(status, find_probed(source, &out->probed_bytes, error));
     free(first.live.slots);
     free(second.live.slots);
     return status;

@@ -91,10 +91,15 @@ enum ar_status session_trace(const struct experiment *experiment, bool settle,
  * bucket, and further passes divide the bucket until it holds one size. */
 enum ar_status survey_median(struct trace_source *source, uint64_t *bytes, struct ar_error *error);
 
-/* The most bytes live at once, from a request to its free request. A probe counts if live bytes
- * stay within `card_bytes`: beyond that no allocator can serve it. */
-enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes, uint64_t *bytes,
-                                struct ar_error *error);
+/* The most bytes live at once, from a request to its free request, and the first event with them. A
+ * probe counts if live bytes stay within `card_bytes`: beyond that no allocator can serve it; with
+ * 0 none counts. */
+struct survey_peak {
+    uint64_t bytes, event;
+};
+
+enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes,
+                                struct survey_peak *out, struct ar_error *error);
 
 /* The lifetime of each request, in order and in events, by the mode `frees`: to the free request,
  * or to the completion if it is recorded. Blocks that are never freed end after the last event. The

@@ -87,15 +87,16 @@ static enum ar_status reach(struct by_slot *slots, uint32_t slot, struct ar_erro
     return AR_OK;
 }
 
-enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes, uint64_t *bytes,
-                                struct ar_error *error)
+enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes,
+                                struct survey_peak *out, struct ar_error *error)
 {
     struct by_slot live = {0};
     struct trace_cursor cursor = {.source = source};
-    uint64_t now_bytes = 0;
-    *bytes = 0;
+    uint64_t now_bytes = 0, number = 0;
+    *out = (struct survey_peak){0};
     enum ar_status status = trace_rewind(source, error);
-    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;) {
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;
+         number++) {
         if (!trace_kind_has_block(event->kind) || (status = reach(&live, event->slot, error)))
             continue;
         if (trace_requests(event)) {
@@ -105,7 +106,8 @@ enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes
                 asked = false;
             live.at[event->slot] = asked ? event->value : 0;
             now_bytes += live.at[event->slot];
-            AR_RAISE(*bytes, now_bytes);
+            if (now_bytes > out->bytes)
+                *out = (struct survey_peak){now_bytes, number};
         } else if (event->kind != TRACE_USE) { /* a completion finds 0 */
             now_bytes -= live.at[event->slot];
             live.at[event->slot] = 0;

@@ -504,7 +504,6 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
     AR_TRY(session_open(&session, experiment->policy, experiment->device, experiment->seed, NULL,
                         error));
     const struct ar_device_props *props = &session.device->props;
-    uint64_t card_bytes = props->total_bytes;
     result->capacity_bytes = props->capacity_bytes;
     result->most_bytes = props->most_bytes ? props->most_bytes : props->capacity_bytes;
     memcpy(result->profile, session.device->props.profile, sizeof result->profile);
@@ -514,7 +513,11 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
     AR_THEN(status, session_end(&session, error));
     AR_TRY(status);
     AR_TRY(name_events(experiment->source, result, error));
-    return survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error);
+    struct survey_peak peak = {0};
+    status = survey_peak_live(experiment->source, 0, &peak, error);
+    result->live_peak_bytes = peak.bytes;
+    result->live_peak_event = peak.event;
+    return status;
 }
 
 enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,

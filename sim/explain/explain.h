@@ -75,7 +75,7 @@ struct explain_result {
     size_t stretch_blocks;
     struct explain_pinning_block pinning_blocks[EXPLAIN_PINNING_BLOCKS_MOST];
     size_t pinning_block_count;
-    uint64_t live_peak_bytes, live_peak_event; /* of the whole trace */
+    uint64_t live_peak_bytes, live_peak_event; /* of the whole trace, without probes */
     uint64_t most_bytes;                       /* the largest capacity of such a device */
     struct explain_rerun *reruns;              /* that passed, best first */
     size_t rerun_count, rerun_tried;

@@ -252,9 +252,13 @@ static enum ar_status find(struct search *search, struct capacity_result *result
                            struct ar_error *error)
 {
     uint64_t most_bytes;
+    struct survey_peak peak, firm;
     AR_CLOSED(capacity_grid_close) struct capacity_grid grid = {0};
     AR_TRY(find_card(search, result, &most_bytes, error));
-    AR_TRY(survey_peak_live(search->trace, result->card_bytes, &result->live_peak_bytes, error));
+    AR_TRY(survey_peak_live(search->trace, result->card_bytes, &peak, error));
+    AR_TRY(survey_peak_live(search->trace, 0, &firm, error));
+    result->live_peak_bytes = peak.bytes;
+    result->firm_peak_bytes = firm.bytes;
     AR_TRY(capacity_grid_make(result->live_peak_bytes, most_bytes, &grid, error));
     AR_FREED unsigned *shows = calloc(grid.count + 1, sizeof *shows);
     AR_TRY_MEMORY(shows, error, "a grid of capacities");

@@ -21,6 +21,7 @@ struct capacity_result {
     struct recorded_card card; /* probes beyond it do not count in the live peak */
     uint64_t card_bytes;
     uint64_t live_peak_bytes;
+    uint64_t firm_peak_bytes;  /* of requests that may not fail; no more than live_peak_bytes */
     uint64_t first_pass_bytes; /* 0: none passed */
     uint64_t safe_bytes;       /* the lowest above which all of the grid pass; 0: none */
     /* The same for runs without a flush of cached memory, and without a retried request: a run with

@@ -49,6 +49,26 @@ check table_names_the_live_peak grep -q '^order_flip: live peak 128.0 MiB' "$out
 "$ALLOCRIG" capacity -p growth -p first-fit -w order_flip --json "$tmp/2.json" --jobs 2 >/dev/null
 check the_same_with_any_jobs cmp "$tmp/1.json" "$tmp/2.json"
 
+# probes count in the live peak, below which it does not look; the others' live peak is without them
+printf '# allocrig-trace 1\na,0,8388608\np,1,33554432\nr,1\nf,1\nr,0\nf,0\n' >"$tmp/probed.trace"
+run capacity -p direct -w "$tmp/probed.trace"
+check probes_are_in_the_live_peak grep -q '^probed: live peak 40.00 MiB' "$out"
+check what_is_below_is_said grep -q '^The live peak of probed counts requests that may fail; without them it is' "$out"
+check it_passes_there passes direct "$tmp/probed.trace" $((8 * mib))
+run capacity -p first-fit -w order_flip
+check nothing_is_said_without_probes [ "$(grep -c 'may fail' "$out")" = 0 ]
+run advise "$tmp/probed.trace" -p direct --capacity 9MiB
+check advise_has_both_peaks grep -q '^The live peak is 8.000 MiB (40.00 MiB with requests that may fail), at' "$out"
+run fits "$tmp/probed.trace" --card l4
+check fits_has_both_peaks grep -q '^Live peak 8.000 MiB (40.00 MiB with requests that may fail)\. ' "$out"
+printf '# allocrig-trace 1\na,0,1048576\nr,0\nf,0\na,1,8388608\np,2,2097152\nr,2\nf,2\nr,1\nf,1\n' >"$tmp/firm.trace"
+"$ALLOCRIG" explain "$tmp/firm.trace" -p direct --capacity 6MiB --frees at-once --json "$tmp/explain.json" >"$out"
+check explain_counts_none [ "$(sed -n 's/.*"live_peak_bytes": \([0-9]*\),*$/\1/p' "$tmp/explain.json")" = $((8 * mib)) ]
+check explain_has_its_event [ "$(sed -n 's/.*"live_peak_event": \([0-9]*\),*$/\1/p' "$tmp/explain.json")" = 3 ]
+run inspect "$tmp/probed.trace"
+check inspect_counts_them grep -q '^live peak    40.00 MiB at event 1' "$out"
+check inspect_says_so grep -q '^             with all probes, which are requests that may fail$' "$out"
+
 # without a flush and without a retry: single runs at both sides of the edge
 counted() { # POLICY WORKLOAD BYTES METRIC
     "$ALLOCRIG" run -p "$1" -w "$2" -d "sim:capacity=$3" --metrics none --json - 2>/dev/null | sed -n "s/.*\"$4\": \([0-9]*\),*$/\1/p"

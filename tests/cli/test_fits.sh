@@ -233,6 +233,16 @@ for request in a,0,0 a,0,1000000,0,space=pinned; do
     printf '# allocrig-trace 1\n%s\n' "$request" >"$TEST_TMP/none.trace"
     refuses "nothing_on_the_card_$request" 2 'none made no request on a GPU' fits "$TEST_TMP/none.trace" --card h200
 done
+# a setting in the sentence stands apart from the next word: five segments, each cut for a block that stays
+{
+    printf '# allocrig-trace 1\n# recorder: torch 2.11.0\n'
+    for i in {0..5}; do
+        printf 'a,%d,%d000000000\nf,%d\na,%d,4000000000\n' $((2 * i)) $((10 + i)) $((2 * i)) $((2 * i + 1))
+    done
+} >"$TEST_TMP/cut.trace"
+run fits "$TEST_TMP/cut.trace" --card l4
+check a_setting_and_what_it_needs grep -q '^Does not fit on l4 under any setting of the allocator: with$' "$out"
+check with_a_space_between says 'CONF=[a-zA-Z0-9_:,]* it needs '
 printf '# allocrig-trace 1\nm,step\na,0,5000000000\n' >"$TEST_TMP/late.trace"
 run fits "$TEST_TMP/late.trace" --card l4
 check a_peak_after_the_last_step says '^Live peak 4\.657 GiB, after the last step\. '
