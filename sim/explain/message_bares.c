@@ -237,7 +237,8 @@ const struct message_form message_bares[] = {
      how_slots, FORM_ELSEWHERE},
     {"notenoughkvcachespace|notenoughkvblocks", MESSAGE_VLLM, "", how_preempts,
      FORM_ELSEWHERE | FORM_SPARE},
-    {"kvcachepoolisfull", MESSAGE_SGLANG, "", how_preempts, FORM_ELSEWHERE | FORM_SPARE},
+    {"kvcachepoolisfull.retract|kvcachepoolisfull,retract", MESSAGE_SGLANG, "", how_preempts,
+     FORM_ELSEWHERE | FORM_SPARE},
     {"increase--mem-fraction-static|increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang,
      0},
     {"cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|"
@@ -429,11 +430,13 @@ const struct message_form message_bares[] = {
      FORM_HOST | FORM_LIKELY},
     {"nvmapmemallocinternaltagged:", MESSAGE_DRIVER, "CUDA", how_jetson, 0},
     /* pandas, xz, MySQL */
-    {"tokenizingdata.cerror:outofmemory|memoryusagelimitreached|checkifmysqldorsomeotherprocess",
+    {"tokenizingdata.cerror:outofmemory|memoryusagelimitreached|"
+     "checkifmysqldorsomeotherprocessuses",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     /* VirtualBox, SageMaker, Windows */
-    {"verr_no_memory|instancetypewithmorememory|status_no_memory|0xc0000017", MESSAGE_HOST_PROGRAM,
-     "", NULL, FORM_HOST | FORM_LIKELY},
+    {"verr_no_memory|instancetypewithmorememory,or|status_no_memory", MESSAGE_HOST_PROGRAM, "",
+     NULL, FORM_HOST | FORM_LIKELY},
+    {"0xc0000017", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY | FORM_WORD},
     /* R, Stata, SAS, MATLAB, Octave, Java, Ruby, Perl, Haskell, Lisp, MySQL, ClickHouse, Conda,
      * Kaggle, Fortran, GROMACS, macOS, Windows */
     {"calloc'couldnotallocatememory(|vectormemoryexhausted(limit|vectormemorylimitof|"

@@ -226,7 +226,7 @@ const struct message_form message_forms[] = {
     {"mapperfailedallocationofsizeA", MESSAGE_LIBRARY, "", message_how_unknown, 0},
     {"can'tcreatebufferofsize:A,error-2", MESSAGE_DRIVER, "Vulkan", message_how_unknown, 0},
     {"failedtoallocateprivatemtlbufferforsizeA", MESSAGE_PYTORCH, "MPS", NULL, 0},
-    {"need:Afree,have:F", MESSAGE_LIBRARY, "", NULL, FORM_CARD},
+    {"lowerresolution*need:Afree,have:F", MESSAGE_LIBRARY, "", NULL, FORM_CARD},
     /* FluidX3D */
     {"allocatinganotherAwoulduseatotalof*/T", MESSAGE_LIBRARY, "OpenCL", message_how_unknown,
      FORM_CARD},
