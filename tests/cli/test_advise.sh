@@ -197,6 +197,7 @@ check a_cut_rank_is_not_the_whole grep -q '^1 of the 2 ends in a failure' "$out"
 check ranks_as_recorded grep -q '^What is recorded of all of them fits in 200.0 MiB' "$out"
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB --batches 4,6 --json "$tmp/batches.json"
 check json_has_the_largest_batch_by_the_peak grep -q '"largest_by_live_peak": 20,' "$tmp/batches.json"
+check json_of_batches_is_json quietly python3 -m json.tool "$tmp/batches.json" /dev/null
 check json_has_the_largest_batch_of_a_setting eval 'tr -d "\n" <"$tmp/batches.json" | grep -qE "\"batches\": .*\"policy\": \"torch\", *\"recorded\": true, *\"largest\": 20,"'
 check the_largest_batch grep -qE '^ +20  torch \(1\.000\)' "$out"
 check no_batch_beyond_the_live_peak grep -q '^ *20  by the live peak alone: no setting serves more' "$out"

@@ -52,6 +52,14 @@ truncate -s -100 "$tmp/journal" # cut off within its last record
 run twin $small --journal "$tmp/journal"
 check the_same_answer cmp "$out" tests/golden/data/twin/small.txt
 check the_journal_is_removed [ ! -e "$tmp/journal" ]
+# A recording of each rank: another one of the last rank is another scenario.
+for rank in 0 1; do printf '# allocrig-trace 1\na,0,%d\nf,0\n' $((rank + 1 << 21)) >"$tmp/$rank.trace"; done
+printf '%s\n' '[machine]' 'card = sim' 'cards = 2' '[process ranks]' 'cards = all' 'policy = torch' '[trainer model]' \
+    "workload = $tmp/{rank}.trace" '[schedule]' 'cycle = model.train' >"$tmp/ranks.ini"
+PATH=$tmp/failing:$PATH run twin "$tmp/ranks.ini" --journal "$tmp/journal" --figure "$tmp/x.svg"
+check the_journal_of_ranks_stays [ -s "$tmp/journal" ]
+sed -i 's/4194304/6291456/' "$tmp/1.trace"
+refuses journal_of_another_rank 2 'journal: is the journal of .*another scenario' twin "$tmp/ranks.ini" --journal "$tmp/journal"
 
 # The figure.
 if command -v gnuplot >/dev/null; then
