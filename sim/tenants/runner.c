@@ -176,6 +176,15 @@ enum ar_status runner_report(struct runner *runner, struct tenant_result *result
     return AR_OK;
 }
 
+enum ar_status runner_end(struct runner *runner, struct ar_error *error)
+{
+    replay_discard(runner->replay);
+    runner->replay = NULL;
+    enum ar_status status = runner->open ? session_end(&runner->session, error) : AR_OK;
+    runner_close(runner);
+    return status;
+}
+
 void runner_close(struct runner *runner)
 {
     replay_discard(runner->replay);

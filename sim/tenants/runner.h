@@ -65,6 +65,8 @@ bool runner_done(const struct runner *runner);
 /* Adds what became of it to its process's result, once; the memory stays until runner_close. */
 enum ar_status runner_report(struct runner *runner, struct tenant_result *result,
                              struct ar_error *error);
+/* Destroys the policy, as session_end does, and releases everything. */
+enum ar_status runner_end(struct runner *runner, struct ar_error *error);
 /* Releases everything. */
 void runner_close(struct runner *runner);
 

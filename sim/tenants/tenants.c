@@ -173,11 +173,16 @@ static enum ar_status take_sample(struct tenant *tenant, bool only_if_moved, str
 
 /* ---- departure ------------------------------------------------------------------------------ */
 
-static void leave(struct tenant *tenant)
+static enum ar_status leave(struct tenant *tenant, struct ar_error *error)
 {
-    for (size_t i = 0; i < tenant->runner_count; i++)
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < tenant->runner_count; i++) {
+        AR_THEN(status, ar_error_prefix(error, runner_end(&tenant->runners[i], error), "process %s",
+                                        tenant->setup->name));
         runner_close(&tenant->runners[i]);
+    }
     tenant->presence = GONE;
+    return status;
 }
 
 /* Reports a pool, once. */
@@ -202,7 +207,7 @@ static enum ar_status retire(struct tenant *tenant, struct ar_error *error)
         (!tenant->setup->leaves || tenant->schedule->round < tenant->setup->leaves))
         tenant->presence = STAYING;
     else
-        leave(tenant);
+        AR_THEN(status, leave(tenant, error));
     return status;
 }
 
@@ -251,12 +256,13 @@ static enum ar_status open_pools(struct tenant *tenant, struct ar_error *error)
 }
 
 /* The process cannot start: records the reason as its outcome. */
-static void stay_away(struct tenant *tenant, enum tenant_outcome outcome, const char *why)
+static enum ar_status stay_away(struct tenant *tenant, enum tenant_outcome outcome, const char *why,
+                                struct ar_error *error)
 {
     tenant->result->outcome = outcome;
     snprintf(tenant->result->why, sizeof tenant->result->why, "%.*s",
              (int)sizeof tenant->result->why - 1, why);
-    leave(tenant);
+    return leave(tenant, error);
 }
 
 static enum ar_status arrive(struct tenant *tenant, uint64_t time_ns, struct ar_error *error)
@@ -266,15 +272,11 @@ static enum ar_status arrive(struct tenant *tenant, uint64_t time_ns, struct ar_
     tenant->result->arrived = tenant->schedule->round;
     enum ar_status status = configure(tenant, &why);
     process_warnings(&tenant->process, tenant->result->warned, sizeof tenant->result->warned);
-    if (status == AR_NEGATIVE) {
-        stay_away(tenant, TENANT_REFUSED_SETTINGS, why.text);
-        return AR_OK;
-    }
+    if (status == AR_NEGATIVE)
+        return stay_away(tenant, TENANT_REFUSED_SETTINGS, why.text, error);
     AR_THEN(status, open_pools(tenant, &why));
-    if (status == AR_REFUSED || status == AR_NO_MEMORY) {
-        stay_away(tenant, TENANT_NO_ROOM, why.text);
-        return AR_OK;
-    }
+    if (status == AR_REFUSED || status == AR_NO_MEMORY)
+        return stay_away(tenant, TENANT_NO_ROOM, why.text, error);
     if (status != AR_OK) {
         if (error)
             *error = why;
@@ -309,7 +311,7 @@ static enum ar_status departures(struct schedule *self, struct ar_error *error)
         if (tenant->presence == THERE)
             AR_TRY(retire(tenant, error));
         else if (tenant->presence == STAYING)
-            leave(tenant);
+            AR_TRY(leave(tenant, error));
     }
     return AR_OK;
 }
@@ -492,7 +494,9 @@ enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *
     }
     enum ar_status status = run_all(&self, error);
     for (size_t i = 0; i < tenants->count; i++) {
-        leave(&self.items[i]);
+        AR_THEN(status, leave(&self.items[i], error));
+        for (size_t k = 0; k < self.items[i].runner_count; k++)
+            runner_close(&self.items[i].runners[k]);
         free(self.items[i].runners);
     }
     free(self.items);

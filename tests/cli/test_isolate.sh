@@ -117,6 +117,8 @@ for harm in 13 15 18; do
         read -ra words <<<"$command"
         refuses "destroy_${harm}_in_${words[0]}" 4 'policy misbehaving.*(where no segment lies|still holds|changed the rounding)' "${words[@]}" -p "$bad:harm=$harm,hook=destroy"
     done
+    printf '[machine]\ncard = sim\n[tenant first]\npolicy = %s:harm=%s,hook=destroy\nworkload = order_flip\n' "$bad" $harm >"$tmp/destroys.ini"
+    refuses "destroy_${harm}_in_tenants" 4 'process first: policy misbehaving.*(where no segment lies|still holds|changed the rounding)' tenants "$tmp/destroys.ini"
 done
 refuses a_destroy_in_fidelity 4 'destroy changed the rounding' fidelity "$tape" -p "$bad:harm=18,hook=destroy"
 # A process that is changed in another way gives the same figures.
