@@ -270,14 +270,25 @@ static void print_tries(FILE *stream, const struct advise_result *result, const 
 
 #define FITTING_SHOWN 4
 
+/* Whether add_others names the row. */
+static bool is_named(const struct advise_result *result, const struct advise_row *row)
+{
+    size_t before = 0;
+    if (row->candidate.own || advise_fits(row) != ADVISE_FITS)
+        return false;
+    for (const struct advise_row *at = result->rows + result->own_count; at < row; at++)
+        before += advise_fits(at) == ADVISE_FITS;
+    return before < FITTING_SHOWN;
+}
+
 /* "Other policies that fit: vmm, mosaic", and how a program gets them. */
 static void add_others(char *line, size_t line_bytes, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     const char *framework = framework_name(result->framework);
     size_t shown = 0;
-    for (size_t i = result->own_count; i < result->count && shown < FITTING_SHOWN; i++)
-        if (advise_fits(&result->rows[i]) == ADVISE_FITS)
+    for (size_t i = result->own_count; i < result->count; i++)
+        if (is_named(result, &result->rows[i]))
             text_add(line, line_bytes, "%s%s",
                      shown++   ? ", "
                      : line[0] ? " Other policies that fit: "
@@ -587,7 +598,8 @@ static struct row_counts add_rows(struct table *table, const struct advise_page 
             table_heading(table, "other policies");
         if (is_as_recorded(page, row))
             continue;
-        if (counts.all[own]++ < (own ? OWN_MOST : OTHERS_MOST) || is_always(page, row)) {
+        if (counts.all[own]++ < (own ? OWN_MOST : OTHERS_MOST) || is_always(page, row) ||
+            is_named(result, row)) {
             add_row(table, result, row);
             counts.shown[own]++;
         }

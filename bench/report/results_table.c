@@ -213,7 +213,7 @@ static void heading(struct table *table, const struct result_group *group, enum 
         seen = true;
     }
     if (seen && least == most)
-        snprintf(events, sizeof events, "%.0f events, ", most);
+        snprintf(events, sizeof events, "%.0f event%s, ", most, most == 1 ? "" : "s");
     else if (seen)
         snprintf(events, sizeof events, "%.0f to %.0f events, ", least, most);
     if (first->device.capacity_bytes != UINT64_MAX)

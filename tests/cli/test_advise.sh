@@ -52,6 +52,10 @@ fi
 echo '# allocrig-trace 1' >"$tmp/nothing.trace"
 run advise order_flip --capacity 200MiB
 check a_generator_has_advice says '^Other policies that fit:'
+printf 'a,0,31457280\na,1,31457280\nf,0\na,2,20971520\na,3,41943040\nf,1\nf,2\nf,3\n' >"$TEST_TMP/cut.trace"
+run advise "$TEST_TMP/cut.trace" --capacity 95MiB
+check what_fits_is_named says '^Other policies that fit: mosaic, direct\.$'
+check what_is_named_has_a_row grep -qE '^ *[0-9]+ +90\.0 .* yes .* direct$' "$out"
 refuses nothing_to_advise_on 2 'nothing requests nothing of a GPU' advise "$tmp/nothing.trace"
 printf 'a,0,1048576,space=pinned\nf,0\n' >>"$tmp/nothing.trace"
 refuses nothing_on_a_card 2 'nothing holds no memory of a GPU at any time, so there is nothing to advise on' advise "$tmp/nothing.trace"

@@ -194,12 +194,12 @@ enum ar_status learned_recording_read(struct trace_source *source,
     if (!find_marks(self) || (!self->marked && !find_rises(self)))
         return no_memory(self, error);
     if (self->step_count < LEARNED_STEPS_LEAST)
-        return ar_invalid(error,
-                          "%s: %zu steps were found%s, and at least %d are needed; record more "
-                          "steps, each with a mark `step`",
-                          self->info.name, self->step_count,
-                          self->marked ? "" : " by rises and falls of live bytes",
-                          LEARNED_STEPS_LEAST);
+        return ar_invalid(
+            error,
+            "%s: %zu step%s found%s, and at least %d are needed; record more "
+            "steps, each with a mark `step`",
+            self->info.name, self->step_count, self->step_count == 1 ? " was" : "s were",
+            self->marked ? "" : " by rises and falls of live bytes", LEARNED_STEPS_LEAST);
     self->event_count = self->step_ends[self->step_count - 1];
     self->step_ns = calloc(self->step_count, sizeof *self->step_ns);
     if (!self->step_ns)
