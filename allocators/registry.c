@@ -269,7 +269,7 @@ static enum ar_status make(const struct part *part, const struct ar_policy_conte
     enum ar_status status = part->policy->create(context, part->values, out, error);
     struct ar_error changed;
     if (registry_process_check(state, "create", &changed)) {
-        if (!status && *out && (*out)->ops)
+        if (!status && *out && (*out)->ops && (*out)->ops->destroy)
             ar_policy_destroy(*out);
         *out = NULL;
         return ar_error_set(error, AR_CORRUPT, "policy %s: %s", name, changed.text);

@@ -403,15 +403,38 @@ void twin_process_outside(struct twin_process *self, uint32_t account, uint64_t 
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
+/* What the policies did in destroy. `state`: of registry_process_state, before it. */
+static void look_for_faults(struct twin_process *self, unsigned state)
+{
+    struct ar_error error;
+    if (!self->device)
+        return;
+    const struct ar_device_counters *counters = &self->device->counters;
+    uint64_t left_bytes = counters->physical_bytes + counters->pinned_bytes;
+    const char *problem = self->device->ops->problem(self->device);
+    if (!problem[0] && left_bytes) {
+        ar_error_set(&error, AR_CORRUPT, "it still holds %" PRIu64 " bytes of the device",
+                     left_bytes);
+        problem = error.text;
+    }
+    if (registry_process_check(state, "destroy", &error))
+        problem = error.text;
+    if (problem[0])
+        (void)twin_run_error(self->run, AR_CORRUPT, "process %s: the end of its policy: %s",
+                             self->setup->name, problem);
+}
+
 static void close_session(struct twin_process *self)
 {
     replay_discard(self->replay);
     self->replay = NULL;
     if (self->device && self->policy)
         self->device->ops->sync(self->device, TRACE_NO_STREAM);
+    unsigned state = registry_process_state();
     ar_policy_destroy(self->policy);
     ar_policy_destroy(self->pinned);
     self->policy = self->pinned = NULL;
+    look_for_faults(self, state);
     regions_close(&self->regions);
     ar_device_close(self->device);
     self->device = NULL;

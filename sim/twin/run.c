@@ -301,11 +301,10 @@ enum ar_status twin_run(const struct twin_scenario *scenario, struct twin_result
     run->error = error ? error : &own;
     run->failure = (struct twin_failure){.phase = SIZE_MAX, .rank = SIZE_MAX, .part = SIZE_MAX};
     enum ar_status status = twin_run_open(run, run->error);
-    if (status == AR_OK) {
+    if (status == AR_OK)
         run_all(run);
-        status = run->status;
-    }
-    close_run(run);
+    close_run(run); /* finds more faults */
+    AR_THEN(status, run->status);
     if (status != AR_OK) {
         if (run->phase_count) {
             const struct twin_phase *last = &run->phases[run->phase_count - 1];

@@ -119,6 +119,8 @@ for harm in 13 15 18; do
     done
     printf '[machine]\ncard = sim\n[tenant first]\npolicy = %s:harm=%s,hook=destroy\nworkload = order_flip\n' "$bad" $harm >"$tmp/destroys.ini"
     refuses "destroy_${harm}_in_tenants" 4 'process first: policy misbehaving.*(where no segment lies|still holds|changed the rounding)' tenants "$tmp/destroys.ini"
+    sed "s,^policy = .*,policy = $bad:harm=$harm\,hook=destroy,; /^enable_sleep_mode/d" workloads/scenarios/eight_cards.ini >"$tmp/destroys.ini"
+    refuses "destroy_${harm}_in_twin" 4 'the end of its policy: .*(where no segment lies|still holds|changed the rounding)' twin "$tmp/destroys.ini" --what-if no
 done
 refuses a_destroy_in_fidelity 4 'destroy changed the rounding' fidelity "$tape" -p "$bad:harm=18,hook=destroy"
 # A process that is changed in another way gives the same figures.
