@@ -302,17 +302,21 @@ static inline uint32_t in_head(const struct vma *self, size_t class, struct want
 }
 
 /* The first block of a tree that holds the request; 0: none. With the usual alignment that is the
- * first one that is looked at. */
-static uint32_t in_many(const struct vma *self, size_t class, struct wanted *wanted)
+ * first one that is looked at; with a coarser one many may be, each for a few steps. */
+static uint32_t in_tree(const struct vma *self, uint32_t root, struct wanted *wanted)
 {
-    const struct ar_range_pool *pool = &self->many->pool;
-    uint32_t node = 0;
-    do {
-        node = ar_range_tree_first(pool, *many_root(self, class),
-                                   node ? pool->nodes[node].address + 1 : 0, wanted->bytes);
-    } while (node && !holds(self, pool->nodes[node].extra, wanted->bytes, wanted->alignment,
-                            &wanted->address));
-    return node ? (uint32_t)pool->nodes[node].extra : 0;
+    const struct ar_range_node *nodes = self->many->pool.nodes;
+    while (root && nodes[root].most_bytes >= wanted->bytes) {
+        const struct ar_range_node *node = &nodes[root];
+        uint32_t block = in_tree(self, node->left, wanted);
+        if (block)
+            return block;
+        if (node->bytes >= wanted->bytes &&
+            holds(self, node->extra, wanted->bytes, wanted->alignment, &wanted->address))
+            return (uint32_t)node->extra;
+        root = node->right;
+    }
+    return 0;
 }
 
 /* The first block of a class that holds the request; 0: none. */
@@ -321,7 +325,7 @@ static inline uint32_t in_class(struct vma *self, size_t class, struct wanted *w
     uint32_t block = self->blocks.heads[class];
     uint32_t looked = 0;
     if (self->many)
-        return in_many(self, class, wanted);
+        return in_tree(self, *many_root(self, class), wanted);
     while (block && !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address)) {
         block = AR_PART(self->blocks.at, block).right;
         looked++;
@@ -343,7 +347,7 @@ static uint32_t by_offset(struct vma *self, struct wanted *wanted)
     uint32_t block = self->first;
     uint32_t looked = 0;
     if (self->many)
-        return in_many(self, 0, wanted);
+        return in_tree(self, *many_root(self, 0), wanted);
     while (block && (ar_part_is_used(&AR_PART(at, block)) ||
                      !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address))) {
         block = AR_PART(at, block).next;
