@@ -1,6 +1,7 @@
 #include "sim/experiment/crew.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "workloads/trace/trace.h"
 
@@ -44,6 +45,21 @@ static void *member_main(void *argument)
     return NULL;
 }
 
+/* A handler of signals, such as one that names the policy whose code crashed, needs a stack of its
+ * own if that code called itself for ever. Each thread has one or none. */
+static void *thread_main(void *argument)
+{
+    char bytes[128 << 10];
+    const stack_t own = {.ss_sp = bytes, .ss_size = sizeof bytes};
+    stack_t before;
+    bool taken = sigaltstack(NULL, &before) == 0 && before.ss_flags & SS_DISABLE &&
+                 sigaltstack(&own, NULL) == 0;
+    member_main(argument);
+    if (taken)
+        (void)sigaltstack(&before, NULL);
+    return NULL;
+}
+
 enum ar_status crew_each(struct trace_source *trace, unsigned jobs, size_t count, crew_work *work,
                          crew_done *done, void *argument, struct ar_error *error)
 {
@@ -66,7 +82,7 @@ enum ar_status crew_each(struct trace_source *trace, unsigned jobs, size_t count
     }
     members[0].trace = trace;
     for (unsigned i = 1; i < jobs && !status; i++)
-        members[i].made = !pthread_create(&members[i].thread, NULL, member_main, &members[i]);
+        members[i].made = !pthread_create(&members[i].thread, NULL, thread_main, &members[i]);
     if (!status)
         member_main(&members[0]);
     for (unsigned i = 1; i < jobs; i++) {

@@ -145,6 +145,8 @@ refuses a_lie_in_drift 4 'allocrig: lora_recompute[^:]*: event [0-9]+: policy mi
     drift workloads/data/lora_recompute.default.csv.gz -p "$bad:lie=overlap" --steps 10
 if [ "${TEST_VARIANT:-release}" = release ]; then
     refuses a_crash_in_capacity 4 'the policy ".*/bad.so" crashed: signal 11' capacity -d sim -p "$bad:harm=1" -w order_flip
+    # Two threads: a stack that ends leaves no room for the handler, so each has another one for it.
+    refuses an_endless_recursion 4 'the policy ".*/bad.so" crashed: signal 11' capacity -d sim -p "$bad:harm=11" -w order_flip --jobs 2
     refuses an_abort_in_explain 4 'the policy ".*/bad.so" crashed: signal 6' explain "$tape" -p "$bad:harm=5,hook=free"
     MISBEHAVING_ENTRY=1 refuses a_crash_at_the_entry 4 'the policy ".*/bad.so" crashed: signal 11' list policies "$bad"
     # A process that a policy ends has no answer: not 0, and not silent.
