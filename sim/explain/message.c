@@ -173,6 +173,26 @@ static void read_rest(const struct message_text *text, struct message *self)
                         tells_of_oom(text);
 }
 
+bool message_is_before(const struct message *self, const struct message *other)
+{
+    const struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
+    const struct message_figure *others = &other->figures[MESSAGE_FIGURE_ASKED];
+    uint64_t apart =
+        asked->bytes > others->bytes ? asked->bytes - others->bytes : others->bytes - asked->bytes;
+    return asked->known && others->known && !other->bare &&
+           apart > asked->coarse_bytes + others->coarse_bytes + 1 && !self->may_fail &&
+           !self->elsewhere && self->host == other->host && self->end && self->end <= other->at;
+}
+
+static void take_first(const struct message_text *text, struct message *self)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct message other = {0};
+        if (kinds[i].needs_size && kinds[i].read(text, &other) && message_is_before(&other, self))
+            *self = other;
+    }
+}
+
 static bool read_kinds(const struct message_text *text, struct message *self)
 {
     bool found = false;
@@ -185,6 +205,8 @@ static bool read_kinds(const struct message_text *text, struct message *self)
         if (other.figures[MESSAGE_FIGURE_ASKED].known || other.bare || !kinds[i].needs_size)
             break;
     }
+    if (found)
+        take_first(text, self);
     /* Counters say more than the word "OOM", which people write and programs do not. */
     if (self->bare && (strncmp(text->chars + self->at, "oom", 3) == 0 || /* or "ooms with" */
                        message_text_ends(text, "oom", self->end) ||

@@ -154,6 +154,19 @@ static bool is_column(const struct message_text *text, size_t at)
     return text->chars[end] == '|';
 }
 
+/* Whether it is another call that failed, and not the one for pinned memory at `at`. */
+static bool is_elsewhere(const struct message_text *text, size_t at, size_t begin)
+{
+    static const char calls[] = "cumemcreate|cumemalloc(|cumemallocfailed|cudamallocfailed|"
+                                "cudamallocasyncfailed|hipmallocfailed|cumemmapfailed";
+    size_t end = at;
+    while (isalnum((unsigned char)text->chars[end]) && (end == at || !text->gaps[end]))
+        end++;
+    return message_claim_is_untried(text, end) ||
+           (message_text_any(text, calls, begin, at) &&
+            !message_text_any(text, "fail|error|outof", end, end + NEAR_CHARACTERS / 2));
+}
+
 /* Whether words near a word for memory of a card, with some of `fails`, are a failure. A program
  * that then takes less has not failed, and who allocates nodes has no memory. */
 static bool is_failure(const struct message_text *text, const struct message_form *form, size_t at)
@@ -167,14 +180,17 @@ static bool is_failure(const struct message_text *text, const struct message_for
     size_t from = at > before ? at - before : 0, to = at + after;
     bool pinned = form->flags & FORM_HOST && !(form->flags & FORM_WORD);
     size_t begin = pinned ? from : message_text_sentence_begin(text, at);
-    size_t end = pinned ? to : message_text_sentence_end(text, at) + 1;
+    size_t end =
+        pinned ? at + strcspn(text->chars + at, ";") : message_text_sentence_end(text, at) + 1;
     char last = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
     bool inside = isalpha((unsigned char)last) || last == '_'; /* of a name in a program */
     return !inside && !message_claim_is_feared(text, at) && !message_text_ends(text, "(not", at) &&
            !message_text_ends(text, ",not", at) &&
            (form->flags & (FORM_HOST | FORM_WORD) || card_near(text, at, NEAR_CHARACTERS)) &&
-           message_text_any(text, fails_of(form), from > begin ? from : begin,
-                            to < end ? to : end) &&
+           (message_claim_fails_within(text, fails_of(form), from > begin ? from : begin,
+                                       to < end ? to : end) ||
+            (pinned && message_claim_fails_within(text, used_up, at, to))) &&
+           !(pinned && is_elsewhere(text, at, begin)) &&
            !message_text_any(text, others, from, to) && !is_column(text, at);
 }
 
@@ -294,12 +310,15 @@ static bool is_said(const struct message_text *text, const struct message_form *
         return false;
     if (message_claim_is_code(text, at) || message_claim_is_task(text, at) ||
         message_claim_is_template(text, at) || message_claim_is_defined(text, at + length) ||
-        message_text_other_reason(text, at + length) ||
+        message_text_other_reason(text, at + length) || message_claim_is_none(text, at + length) ||
         (form->how == message_how_unknown && names_other_error(text, at, at + 4 * NEAR_CHARACTERS)))
         return false;
     if (form->how == message_how_killed && strchr("\"'", text->chars[at]) &&
         !is_behind(text, shows, at))
         return false;
+    size_t fail = message_text_find(text, "fail", at, at + length);
+    if (fail != MESSAGE_NOWHERE && !(form->flags & FORM_FAILS) && !message_claim_fails(text, fail))
+        return false;                                          /* "allocation failures: 0" */
     bool code = memchr(text->chars + at, '_', length) != NULL; /* the name of an error */
     if ((!code && message_claim_is_feared(text, at)) ||
         (message_text_ends(text, "oom", at + length) && *rest == 's'))
@@ -475,6 +494,9 @@ static bool is_question(const struct message_text *text, const struct message_fo
 static bool read_words(const struct message_text *text, const struct message_form *form,
                        const char *words, bool *asked, struct message *self)
 {
+    static const char asks[] =
+        "failedtoallocateA|couldnotallocateA|cannotallocateA|unabletoallocateA|can'tallocateA|"
+        "couldn'tallocateA|failtoallocateA";
     size_t first = find_said(text, form, words, 0);
     while (asked && first != MESSAGE_NOWHERE &&
            (is_question(text, form, first) ||
@@ -498,7 +520,10 @@ static bool read_words(const struct message_text *text, const struct message_for
         self->how = message_how_driver_of_others;
     if (self->framework == MESSAGE_DRIVER)
         read_around(text, first, self);
-    else if (message_text_ends(text, "withshape(", self->end))
+    else if (!(form->flags & (FORM_CHIP | FORM_BLOCK | FORM_ELSEWHERE)))
+        (void)message_pattern_read(text, asks, first, message_text_sentence_end(text, first) + 1,
+                                   -1, self->figures);
+    if (self->framework != MESSAGE_DRIVER && message_text_ends(text, "withshape(", self->end))
         (void)message_read_shape(text, self->end, self);
     if (self->how == message_how_driver_of_others || self->how == message_how_unknown)
         self->how = self->figures[MESSAGE_FIGURE_ASKED].known ? message_how_unknown

@@ -361,8 +361,9 @@ const struct message_form message_bares[] = {
      "killedduetothenoderunninglowonmemory|"
      "exceedsthememoryusagethreshold|ray-oom-prevention",
      MESSAGE_HOST_PROGRAM, "", message_how_ray, FORM_HOST},
-    {"mayhaveexceededk8spodmemorylimit", MESSAGE_HOST_PROGRAM, "", message_how_limit,
-     FORM_HOST | FORM_LIKELY},
+    {"lowsystemmemory*killed|kill*lowsystemmemory|lowonmemory,kill|killed:hostmemorylow|"
+     "mayhaveexceededk8spodmemorylimit",
+     MESSAGE_HOST_PROGRAM, "", message_how_limit, FORM_HOST | FORM_LIKELY},
     {"couldnotallocatenativememory", MESSAGE_RMM, "", message_how_rmm, 0},
     {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
      "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory|"

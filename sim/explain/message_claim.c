@@ -2,6 +2,8 @@
 
 #include <ctype.h>
 
+#include "sim/explain/message_forms.h"
+
 #define NEAR_CHARACTERS 100
 #define NEAR_BEFORE     160
 
@@ -13,15 +15,16 @@ static bool is_letter(char c)
 bool message_claim_is_feared(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {
-        "notrun",      "neverrun",  "yourun",     "mayrun",   "canrun",     "mightrun",
-        "couldrun",    "wouldrun",  "willrun",    "avoid",    "avoiding",   "prevent",
-        "preventing",  "if",        "unless",     "incase",   "incaseof",   "whena",
-        "ratherthana", "insteadof", "isnot",      "nota",     "isn't",      "wasnot",
-        "wasn't",      "thereisno", "willnotbe",  "canbe",    "couldbe",    "when",
-        "wouldcause",  "cancause",  "couldcause", "maycause", "mightcause", "notdueto",
-        "notcausedby", "arenot",    "therewasno", "hadno",    "gotno",      "getno",
-        "without",     "neverruns", "neverran",   "n'trun",   "werenot",    "will",
-        "would",       "could",     "might",      "ifyou"};
+        "notrun",      "neverrun",  "yourun",     "mayrun",   "canrun",         "mightrun",
+        "couldrun",    "wouldrun",  "willrun",    "avoid",    "avoiding",       "prevent",
+        "preventing",  "if",        "unless",     "incase",   "incaseof",       "whena",
+        "ratherthana", "insteadof", "isnot",      "nota",     "isn't",          "wasnot",
+        "wasn't",      "thereisno", "willnotbe",  "canbe",    "couldbe",        "when",
+        "wouldcause",  "cancause",  "couldcause", "maycause", "mightcause",     "notdueto",
+        "notcausedby", "arenot",    "therewasno", "hadno",    "gotno",          "getno",
+        "without",     "neverruns", "neverran",   "n'trun",   "werenot",        "will",
+        "would",       "could",     "might",      "ifyou",    "withoutrunning", "notrunning",
+        "didnotreport"};
     static const char *const between[] = {"outof", "cuda",   "gpu",  "device", "plain",
                                           "real",  "video",  "the",  "an",     "any",
                                           "dueto", "killed", "being"};
@@ -30,7 +33,8 @@ bool message_claim_is_feared(const struct message_text *text, size_t at)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (message_text_ends(text, words[i], at))
             return true;
-    return false;
+    return message_text_ends(text, "no", at) && message_text_apart(text, at) &&
+           (at == 2 || message_text_apart(text, at - 2));
 }
 
 bool message_claim_is_code(const struct message_text *text, size_t at)
@@ -212,4 +216,141 @@ bool message_claim_is_example(const struct message_text *text, const struct mess
                                 "colleague|coworker|someoneelse|anotheruser";
     size_t from = self->at > NEAR_BEFORE ? self->at - NEAR_BEFORE : 0;
     return self->end && message_text_any(text, words, from, self->at);
+}
+
+/* ---- failures that there were none of ---- */
+
+static size_t skip_any(const struct message_text *text, const char *words, size_t at)
+{
+    for (; words; words = message_pattern_next(words)) {
+        size_t length = strcspn(words, "|");
+        if (strncmp(text->chars + at, words, length) == 0)
+            return at + length;
+    }
+    return at;
+}
+
+static size_t skip_back(const struct message_text *text, const char *words, size_t at)
+{
+    for (; words; words = message_pattern_next(words)) {
+        size_t length = strcspn(words, "|");
+        if (at >= length && strncmp(text->chars + at - length, words, length) == 0)
+            return at - length;
+    }
+    return at;
+}
+
+/* Whether a word that says no stands before the failure at `at`: "no failures", "never exceeded". A
+ * 0 is one before a plural, for "rank 0 failed". */
+static bool is_negated(const struct message_text *text, size_t at, bool plural)
+{
+    static const char between[] = "running|gpu|cuda|device|single|any|memory|allocation|alloc|of|"
+                                  "been|become";
+    for (int i = 0; i < 3; i++)
+        at = skip_back(text, between, at);
+    size_t no = skip_back(text, "no|not|never|without|zero|nothing|neither|none|n't", at);
+    if (no < at && (no == 0 || text->chars[no] == 'n' || message_text_apart(text, no)))
+        return strncmp(text->chars + no, "n't", 3) == 0 || message_text_apart(text, no) || no == 0;
+    if (at == 0 || text->chars[at - 1] != '0' || !message_text_apart(text, at))
+        return false;
+    char before = at > 1 ? text->chars[at - 2] : ',';
+    return at == 1 || text->gaps[at - 1] == MESSAGE_GAP_LINE || strchr(",:;|(=", before) ||
+           (plural && message_text_apart(text, at - 1));
+}
+
+/* Whether a count behind "failures" or "failed requests:" is 0. */
+static bool counts_none(const struct message_text *text, size_t at)
+{
+    size_t end = skip_any(text, "ures|ure|ed|s", at);
+    end = skip_any(text, "allocations|allocs|requests|jobs|tests|count", end);
+    bool plural = end > at && text->chars[end - 1] == 's' && message_text_apart(text, end);
+    size_t mark = end;
+    while (plural && mark - end < 24 && text->gaps[mark] != MESSAGE_GAP_LINE &&
+           !strchr(":=,;.", text->chars[mark]) && !isdigit((unsigned char)text->chars[mark]))
+        mark++;
+    bool marked = text->chars[mark] && strchr(":=", text->chars[mark]);
+    mark += strspn(text->chars + mark, ":=");
+    if (!marked && !(plural && mark == end))
+        return false;
+    if (strncmp(text->chars + mark, "none", 4) == 0)
+        return true;
+    char after = text->chars[mark] == '0' ? text->chars[mark + 1] : '1';
+    return !after || strchr(",;|)(", after) ||
+           (text->chars[mark] == '0' && text->gaps[mark + 1] == MESSAGE_GAP_LINE);
+}
+
+/* Whether what could not be done is to take memory, not to link, open or read something. */
+static bool takes_memory(const struct message_text *text, size_t at)
+{
+    static const char verbs[] = "alloc|alocat|calloc|realloc|reserv|obtain|acquire|get|creat|grow|"
+                                "extend|expand|fit|commit|lock|pin|"
+                                "regist|findfree|findmem|findspace|"
+                                "findenough|findroom|findasuit|findsuit|satisf|claim|hold|make|"
+                                "malloc|map|mmap|enlarge|increase|provide|serve|store|"
+                                "load";
+    at = skip_any(text, "be|dynamically|", at);
+    return skip_any(text, verbs, at) > at;
+}
+
+bool message_claim_fails(const struct message_text *text, size_t at)
+{
+    static const char cannot[] = "unableto|cannotbe|can'tbe|couldnotbe|couldn'tbe|cannot|can't|"
+                                 "couldnot|couldn't|failedto|failsto|failto|failureto";
+    struct message_figure size;
+    size_t verb = skip_any(text, cannot, at);
+    if (verb > at)
+        return takes_memory(text, verb);
+    if (strncmp(text->chars + at, "outof", 5) == 0)
+        return !(at > 0 && isdigit((unsigned char)text->chars[at - 1])) &&
+               (!isdigit((unsigned char)text->chars[at + 5]) ||
+                message_text_ends(text, "ran", at)) &&
+               !message_text_size_before(text, at, &size) &&
+               skip_any(text, "chunk", at + 5) == at + 5 && !is_negated(text, at, false);
+    if (skip_any(text,
+                 "notenougharg|notenoughperm|notenoughright|notenoughparam|notenoughval|"
+                 "isfullof",
+                 at) > at)
+        return false;
+    bool fail = strncmp(text->chars + at, "fail", 4) == 0;
+    bool plural = fail && strncmp(text->chars + at, "failures", 8) == 0;
+    return !is_negated(text, at, plural) && !(fail && counts_none(text, at + 4));
+}
+
+bool message_claim_fails_within(const struct message_text *text, const char *words, size_t from,
+                                size_t to)
+{
+    for (; words; words = message_pattern_next(words)) {
+        char word[24];
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(words, "|"), words);
+        for (size_t at = from; (at = message_text_find(text, word, at, to)) != MESSAGE_NOWHERE;
+             at++)
+            if (message_claim_fails(text, at))
+                return true;
+    }
+    return false;
+}
+
+bool message_claim_is_untried(const struct message_text *text, size_t end)
+{
+    static const char words[] = "nottried|notcalled|notattempted|notneeded|notused|skipped|"
+                                "succeeded|succeeds|:succe|:ok|ok,|passed|successful|returned0";
+    size_t to = end;
+    while (to < text->count && to - end < 40 && !strchr(",;", text->chars[to]) &&
+           text->gaps[to] != MESSAGE_GAP_LINE)
+        to++;
+    return message_text_any(text, words, end, to + 1 < text->count ? to + 1 : to);
+}
+
+bool message_claim_is_none(const struct message_text *text, size_t end)
+{
+    static const char denied[] = "wasnotraised|wasnotinvoked|notraised|notinvoked|didnotoccur|"
+                                 "didnothappen|wasnotseen|notseen";
+    if (skip_any(text, denied, end) > end)
+        return true;
+    size_t count = skip_any(text, "events|event|count|errors|kills|s", end);
+    count += strspn(text->chars + count, ":=");
+    char after = text->chars[count] == '0' ? text->chars[count + 1] : '1';
+    return count > end &&
+           (!after || strchr(",;|)", after) ||
+            (text->gaps[count + 1] == MESSAGE_GAP_LINE && text->chars[count] == '0'));
 }

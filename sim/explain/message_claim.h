@@ -35,3 +35,17 @@ bool message_claim_is_told(const struct message_text *text, const struct message
 
 /* Whether the words before a message make it an example, or another person's. */
 bool message_claim_is_example(const struct message_text *text, const struct message *self);
+
+/* Whether the words at `at`, such as "failed" or "unable to", are a failure to take memory, which
+ * "no failures", "failures: 0", "12 GiB out of 24 GiB" and "unable to link" are not. */
+bool message_claim_fails(const struct message_text *text, size_t at);
+
+/* The same of one of these words in [from, to). */
+bool message_claim_fails_within(const struct message_text *text, const char *words, size_t from,
+                                size_t to);
+
+/* Whether the call whose name ends at `end` was not tried, or succeeded. */
+bool message_claim_is_untried(const struct message_text *text, size_t end);
+
+/* Whether the words that end at `end` are of what did not happen: "oom-kill events: 0". */
+bool message_claim_is_none(const struct message_text *text, size_t end);

@@ -203,12 +203,14 @@ static bool read_pattern(const struct message_text *text, const struct message_f
 bool message_form_read(const struct message_text *text, const struct message_form *form,
                        struct message *self)
 {
-    for (const char *pattern = form->pattern; pattern; pattern = message_pattern_next(pattern))
-        if (read_pattern(text, form, pattern, self)) {
-            message_form_apply(form, self);
-            return true;
-        }
-    return false;
+    for (const char *pattern = form->pattern; pattern; pattern = message_pattern_next(pattern)) {
+        struct message other = {0};
+        if (read_pattern(text, form, pattern, &other) && (!self->count || other.end <= self->at))
+            *self = other;
+    }
+    if (self->count)
+        message_form_apply(form, self);
+    return self->count;
 }
 
 /* ---- what a table cannot describe ----------------------------------------------------------- */
@@ -361,26 +363,30 @@ static bool is_of_card(const struct message_text *text, const struct message *se
            !message_text_any(text, "host|pinned|cpu|system", self->at, self->end);
 }
 
+static bool read_form(const struct message_text *text, const struct message_form *form,
+                      struct message *self)
+{
+    if ((form->flags & FORM_NAMED && !is_named(text, form)) ||
+        !message_form_read(text, form, self) || is_of_card(text, self))
+        return false;
+    if (self->framework == MESSAGE_CUPY || self->framework == MESSAGE_RMM)
+        finish_limit(form, self);
+    if (self->framework == MESSAGE_GGML)
+        finish_ggml(text, self);
+    if (self->framework == MESSAGE_SPARK)
+        finish_spark(text, self);
+    if (strcmp(self->device, "TPU") == 0)
+        finish_tpu(text, self);
+    return true;
+}
+
 bool message_read_forms(const struct message_text *text, struct message *self)
 {
     for (size_t i = 0; i < message_form_count; i++) {
-        const struct message_form *form = &message_forms[i];
-        if ((form->flags & FORM_NAMED && !is_named(text, form)) ||
-            !message_form_read(text, form, self))
-            continue;
-        if (is_of_card(text, self)) {
-            *self = (struct message){0};
-            continue;
-        }
-        if (self->framework == MESSAGE_CUPY || self->framework == MESSAGE_RMM)
-            finish_limit(form, self);
-        if (self->framework == MESSAGE_GGML)
-            finish_ggml(text, self);
-        if (self->framework == MESSAGE_SPARK)
-            finish_spark(text, self);
-        if (strcmp(self->device, "TPU") == 0)
-            finish_tpu(text, self);
-        return true;
+        struct message other = {0};
+        if (read_form(text, &message_forms[i], &other) &&
+            (!self->count || message_is_before(&other, self)))
+            *self = other;
     }
-    return false;
+    return self->count;
 }

@@ -117,6 +117,10 @@ bool message_read_vllm(const struct message_text *text, struct message *self);
 void message_read_vllm_log(const struct message_text *text, struct message *self);
 bool message_read_xla(const struct message_text *text, struct message *self);
 
+/* Whether this message counts, for it stands before the other one and has another request, and both
+ * are of cards or both of the host. */
+bool message_is_before(const struct message *self, const struct message *other);
+
 /* Reads the request from a shape such as "32,256,62,62]andtypefloat". An empty shape has one
  * element; a result above 2^60 bytes becomes 2^60. False: not a shape. */
 bool message_read_shape(const struct message_text *text, size_t at, struct message *self);

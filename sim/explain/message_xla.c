@@ -97,7 +97,8 @@ static size_t find_complaint(const struct message_text *text, struct message *se
         self->count += !may_fail;
         if (found != MESSAGE_NOWHERE && (may_fail || !self->may_fail))
             continue;
-        found = at;
+        found = self->at = at;
+        self->end = at + strlen(words);
         self->figures[MESSAGE_FIGURE_ASKED] = asked;
         self->may_fail = may_fail;
     }
@@ -180,12 +181,16 @@ static bool find_request(const struct message_text *text, struct message *self)
     size_t at;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if ((at = message_text_find(text, shapes[i], 0, text->count)) != MESSAGE_NOWHERE &&
-            message_read_shape(text, at + strlen(shapes[i]), self))
+            message_read_shape(text, at + strlen(shapes[i]), self)) {
+            self->at = at;
+            self->end = at + strlen(shapes[i]);
             return true;
+        }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (at = 0;
              (at = message_text_find(text, words[i], at, text->count)) != MESSAGE_NOWHERE;) {
-            at += strlen(words[i]);
+            self->at = at;
+            self->end = at += strlen(words[i]);
             if (!message_text_other_reason(text, at) && read_asked(text, at, asked))
                 return true;
         }
