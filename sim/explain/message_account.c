@@ -126,7 +126,9 @@ static void find_contradictions(struct message *self)
     note(self, MESSAGE_FREE_ABOVE_TOTAL, exceeds(figure_of(self, MESSAGE_FIGURE_FREE), total));
     note(self, MESSAGE_POOL_ABOVE_TOTAL,
          !mps && (exceeds(reserved, total) || exceeds(allocated, total)));
-    note(self, MESSAGE_ALLOCATED_ABOVE_RESERVED, exceeds(allocated, reserved));
+    const struct message_figure *most =
+        self->printed && !allocated->known ? figure_of(self, MESSAGE_FIGURE_PEAK) : allocated;
+    note(self, MESSAGE_ALLOCATED_ABOVE_RESERVED, exceeds(most, reserved));
     note(self, MESSAGE_LARGEST_FITS,
          largest->known && asked->known && exceeds(largest, asked) && !self->block_limit);
     if (self->contradictions || !total->known)
