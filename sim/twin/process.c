@@ -413,8 +413,8 @@ static void look_for_faults(struct twin_process *self, unsigned state)
     uint64_t left_bytes = counters->physical_bytes + counters->pinned_bytes;
     const char *problem = self->device->ops->problem(self->device);
     if (!problem[0] && left_bytes) {
-        ar_error_set(&error, AR_CORRUPT, "it still holds %" PRIu64 " bytes of the device",
-                     left_bytes);
+        (void)ar_error_set(&error, AR_CORRUPT, "it still holds %" PRIu64 " bytes of the device",
+                           left_bytes);
         problem = error.text;
     }
     if (registry_process_check(state, "destroy", &error))
