@@ -489,8 +489,8 @@ enum ar_status process_tensorflow(struct process_reading *reading)
 
 /* PyTorch's settings: the fraction of a card that a process may use; the configuration string of
  * the allocator, read as the policy reads it and refused as PyTorch refuses it; and two settings
- * that select another allocator: PYTORCH_NO_CUDA_MEMORY_CACHING, with any value, and
- * backend:cudaMallocAsync in the string. */
+ * that select another allocator: backend:cudaMallocAsync in the string, else
+ * PYTORCH_NO_CUDA_MEMORY_CACHING, with any value, which only the caching allocator reads. */
 
 static enum ar_status set_fraction(struct process_reading *self, const struct process_line *line,
                                    double *fractions)
@@ -547,7 +547,8 @@ static enum ar_status add_torch_pool(struct process_reading *self, size_t card, 
     char *text = pool->policy, limit[40] = "";
     size_t room = sizeof pool->policy;
     pool->grows = true;
-    if (process_variable(self, "PYTORCH_NO_CUDA_MEMORY_CACHING")) {
+    bool driver_pool = conf && strstr(conf, "backend:cudaMallocAsync");
+    if (!driver_pool && process_variable(self, "PYTORCH_NO_CUDA_MEMORY_CACHING")) {
         snprintf(text, room, "direct");
         return AR_OK;
     }
@@ -556,7 +557,7 @@ static enum ar_status add_torch_pool(struct process_reading *self, size_t card, 
             (uint64_t)((double)self->cards[self->visible[card]].total_bytes * fraction);
         snprintf(limit, sizeof limit, "limit=%" PRIu64, pool->limit_bytes);
     }
-    if (conf && strstr(conf, "backend:cudaMallocAsync")) {
+    if (driver_pool) {
         snprintf(text, room, "async:release_threshold=max%s%s", *limit ? "," : "", limit);
         return AR_OK;
     }
