@@ -110,6 +110,10 @@ def _tell_device(cls):
     tell("is_meta", lambda device: False)
 
 
+def is_installed(path):
+    return "site-packages" in path or "dist-packages" in path
+
+
 def package_of(frame):
     """The file of the package that code belongs to: some write code to temporary files, as torch_geometric does."""
     return getattr(sys.modules.get(frame.f_globals.get("__name__", "").partition(".")[0]), "__file__", None) or ""
@@ -120,7 +124,7 @@ def where_in_program():
     frame = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(LIBRARY) and "-packages" not in name and "-packages" not in package_of(frame):
+        if not (name.startswith(LIBRARY) or is_installed(name) or is_installed(package_of(frame))):
             return f"{os.path.basename(name)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
