@@ -1,5 +1,6 @@
 """Checks of kinds of programs, as check_core.py: run by tests/cli/test_tracer.sh."""
 
+import concurrent.futures
 import contextlib
 import copy
 import os
@@ -9,6 +10,7 @@ import check_core
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from allocrig_tracer import session
 from check_core import MIB, equal, folder, traced
 
 
@@ -62,8 +64,24 @@ def check_requests_that_are_larger_than_the_card():
     def program():
         equal((probe(), halve()[0]), (False, 1 << 16))
 
+    def in_a_thread():
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(torch.empty, 2 << 40, dtype=torch.uint8, device="cuda").result()
+
     out = traced(program)
     equal((out.notes("raised"), out.peak), ([["out of memory", "4"]], 1 << 36))
+    equal((traced(in_a_thread).notes("raised"), traced(in_a_thread).peak), ([], 2 << 40))
+
+
+def check_settings_that_the_program_changes_hold_for_all_cards():
+    def program():
+        session.current().ledger.devices = 2
+        torch.zeros(1, device="cuda:0")
+        torch.cuda.memory._set_allocator_settings("expandable_segments:True")
+        x = torch.zeros(21 * MIB, dtype=torch.uint8, device="cuda:1")
+        equal(torch.cuda.memory_reserved(x.device), 40 * MIB)
+
+    traced(program)
 
 
 def check_what_programs_ask_of_a_card():
@@ -75,6 +93,8 @@ def check_what_programs_ask_of_a_card():
         equal((torch.allclose(x, x + 1), torch.allclose(ones, ones), torch.allclose(ones, 2 * ones)), (True, True, False))
         solution, residuals, rank, _ = torch.linalg.lstsq(x, torch.randn(8, 2, device="cuda"))
         equal((tuple(solution.shape), tuple(residuals.shape), rank.numel()), ((4, 2), (2,), 0))
+        solution, residuals, *_ = torch.linalg.lstsq(torch.randn(3, 8, 4, device="cuda") + 1j, torch.randn(3, 8, device="cuda") + 1j)
+        equal((tuple(solution.shape), tuple(residuals.shape), residuals.dtype), ((3, 4), (3, 1), torch.float32))
         assert nn.utils.parametrizations.orthogonal(nn.Linear(8, 8).cuda())(torch.ones(2, 8, device="cuda")).is_cuda
         stats = torch.cuda.memory_stats()
         equal((stats["inactive_split_bytes.all.current"], stats["segment.all.peak"], stats["num_device_alloc"]), (0, 0, 0))
@@ -84,6 +104,7 @@ def check_what_programs_ask_of_a_card():
         torch.jit.trace(nn.Linear(8, 8).cuda(), torch.ones(2, 8, device="cuda")).save(path)
         torch.jit.save(torch.jit.script(nn.Linear(8, 8).cuda()), path)
         equal(os.path.getsize(path), 0)
+        equal((torch.jit.trace(nn.ReLU().forward, ones)(ones).shape, torch.jit.script([1, 2])), (ones.shape, [1, 2]))
         try:
             torch.utils.dlpack.from_dlpack(ones)
         except BufferError as error:

@@ -4,6 +4,7 @@ Each function repeats the conditions of PyTorch 2.11 for CUDA (named beside it) 
 would run. Tensors on the CPU take PyTorch's own way.
 """
 
+import contextlib
 import functools
 import os
 import sys
@@ -315,7 +316,8 @@ def _script(current):
 
     def with_save(obj):
         if not hasattr(obj, "save"):
-            obj.save = save_nothing
+            with contextlib.suppress(AttributeError):  # a method or a list takes none
+                obj.save = save_nothing
         return obj
 
     torch.jit.script, torch.jit.trace = scripted, traced

@@ -152,11 +152,7 @@ def _memory(cuda, current):
 
     def settings(conf):
         allocator.refuse_conf(conf)
-        ledger = current().ledger
-        ledger.trace.settings(conf)
-        ledger.allocator(0)
-        for of in ledger.allocators.values():
-            of.set_conf(conf)
+        current().ledger.set_conf(conf)
 
     def stats(device=None):
         ledger, of = current().ledger, current().ledger.allocator(_index(current, device))

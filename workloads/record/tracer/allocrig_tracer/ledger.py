@@ -46,7 +46,7 @@ class Ledger:
         self.rules = {}  # name -> [count, bytes]
         self.steps = 0
         self.card_bytes, self.conf, self.limit = 0, "", 0  # of the card; 0: no allocator stands beside the ledger
-        self.allocators = {}  # device -> Allocator
+        self.allocators, self.later_confs = {}, []  # device -> Allocator; settings that the program sets after the first request
         self.devices = 0  # of the machine that the program sees; 0: any number
         self.driver = driver.Driver(trace)
         self.raised = 0  # errors because there is no memory
@@ -96,8 +96,18 @@ class Ledger:
                 raise RuntimeError(f"CUDA error: invalid device ordinal: the program uses cuda:{device}, and the machine "
                                    f"that allocrig shows it has {self.devices} card(s); ALLOCRIG_TRACE_DEVICES sets another number")
             limit = self.card_bytes - allocator.CONTEXT
-            self.allocators[device] = allocator.Allocator(self.conf, min(limit, self.limit or limit))
+            of = self.allocators[device] = allocator.Allocator(self.conf, min(limit, self.limit or limit))
+            for conf in self.later_confs:
+                of.set_conf(conf)
         return self.allocators[device]
+
+    def set_conf(self, conf):
+        """The program sets the allocator's settings again, also for devices that it has not used yet."""
+        self.trace.settings(conf)
+        self.allocator(0)
+        self.later_confs.append(conf)
+        for of in self.allocators.values():
+            of.set_conf(conf)
 
     def set_limit(self, limit):
         """From here on each card serves at most `limit` bytes."""

@@ -56,8 +56,8 @@ def lstsq(make, a, b, *rest, **options):
     vector = b.dim() == 1 or b.dim() == a.dim() - 1 and b.shape == a.shape[:-1]
     wide = () if vector else b.shape[-1:]
     solution = make((*a.shape[:-2], columns, *wide), a.dtype)
-    residuals = make((*a.shape[:-2], *wide) if rows > columns and not vector else (0,), a.dtype)
-    return solution, residuals, make((0,), torch.int64), make((0,), a.dtype)
+    residuals = make((*a.shape[:-2], *(wide or (1,))) if rows > columns else (0,), a.dtype.to_real())
+    return solution, residuals, make((0,), torch.int64), make((0,), a.dtype.to_real())
 
 
 def gru_cell(make, gates, hidden_gates, state, *biases):
