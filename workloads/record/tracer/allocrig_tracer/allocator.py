@@ -234,8 +234,6 @@ class Allocator:
 
 
 NAMES = ("outofmemory", "memory", "oom", "batch_size")
-
-
 GENERAL = ("RuntimeError", "Exception", "MemoryError")
 
 
@@ -281,7 +279,12 @@ def goes_on(text, handler):
     return not ends and (not kind or any(name in kind for name in GENERAL))
 
 
-TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+TORCH, PYTHON = (os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (torch, os))
+
+
+def passes_on(path):
+    """Whether a handler in this file takes the program's errors elsewhere, as those of threads and futures do."""
+    return path.startswith((TORCH, "<")) or path.startswith(PYTHON) and "-packages" not in path
 
 
 def is_caught(surely):
@@ -290,7 +293,7 @@ def is_caught(surely):
     frame = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
-        if not path.startswith((TORCH, "<")) and any(a <= frame.f_lineno <= b for a, b in handlers(path, surely)):
+        if not passes_on(path) and any(a <= frame.f_lineno <= b for a, b in handlers(path, surely)):
             return True
         frame = frame.f_back
     return False
