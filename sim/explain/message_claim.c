@@ -282,12 +282,10 @@ static bool counts_none(const struct message_text *text, size_t at)
 /* Whether what could not be done is to take memory, not to link, open or read something. */
 static bool takes_memory(const struct message_text *text, size_t at)
 {
-    static const char verbs[] = "alloc|alocat|calloc|realloc|reserv|obtain|acquire|get|creat|grow|"
-                                "extend|expand|fit|commit|lock|pin|"
-                                "regist|findfree|findmem|findspace|"
-                                "findenough|findroom|findasuit|findsuit|satisf|claim|hold|make|"
-                                "malloc|map|mmap|enlarge|increase|provide|serve|store|"
-                                "load";
+    static const char verbs[] =
+        "alloc|alocat|calloc|realloc|reserv|obtain|acquire|getmem|creat|grow|extend|expand|fit|"
+        "commit|lock|pin|regist|findfree|findmem|findspace|findenough|findroom|findasuit|findsuit|"
+        "satisf|claim|hold|malloc|map|mmap|enlarge|increase|provide|serve|store";
     at = skip_any(text, "be|dynamically|", at);
     return skip_any(text, verbs, at) > at;
 }
