@@ -122,6 +122,7 @@ for harm in 13 15 18; do
     sed "s,^policy = .*,policy = $bad:harm=$harm\,hook=destroy,; /^enable_sleep_mode/d" workloads/scenarios/eight_cards.ini >"$tmp/destroys.ini"
     refuses "destroy_${harm}_in_twin" 4 'the end of its policy: .*(where no segment lies|still holds|changed the rounding)' twin "$tmp/destroys.ini" --what-if no
 done
+refuses a_foreign_release_in_fidelity 4 'released in destroy what it does not hold' fidelity "$tape" -p "$bad:harm=13,hook=destroy"
 refuses a_destroy_in_fidelity 4 'destroy changed the rounding' fidelity "$tape" -p "$bad:harm=18,hook=destroy"
 # A process that is changed in another way gives the same figures.
 run explain "$tape" -p "$bad" --capacity 900MiB
