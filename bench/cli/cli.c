@@ -175,14 +175,14 @@ enum ar_status cli_recorded_policy(struct trace_source *recording, struct suite 
     char policy[1024];
     const struct ar_policy_ops *ops;
     AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
-    AR_CLOSED(trace_close_at) struct trace_source *closed = recording;
+    AR_CLOSED(trace_close_at) struct trace_source *source = recording;
     AR_TRY(ar_error_prefix(error,
-                           fidelity_default_spec(&recording->info, policy, sizeof policy, error),
+                           fidelity_default_spec(&source->info, policy, sizeof policy, error),
                            "give a policy, -p SPEC"));
     enum ar_status status = ar_spec_parse(policy, &spec, error);
     AR_THEN(status, registry_lookup(&spec, &ops, error));
-    AR_TRY(ar_error_prefix(error, status, "%s: the recorded settings cannot be",
-                           recording->info.name));
+    AR_TRY(
+        ar_error_prefix(error, status, "%s: the recorded settings cannot be", source->info.name));
     return suite_add_policy(suite, policy, error);
 }
 

@@ -171,11 +171,12 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
     if (status != AR_HOST_MEMORY && (self->device.out_of_host_memory || self->host.failed))
         status = ar_no_memory(error, "the recorded device");
     unsigned state = registry_process_state();
-    self->device.misused = false; /* before, it is a difference */
+    /* A policy that asked for what cannot be is told as a difference, and may hold other memory. */
+    bool misused = self->device.misused;
     ar_policy_destroy(self->policy);
     AR_THEN(status, ar_error_prefix(error, registry_process_check(state, "destroy", error),
                                     "policy %.200s", self->config->policy->text));
-    if (status == AR_OK && self->device.misused)
+    if (status == AR_OK && self->device.misused && !misused)
         status = ar_error_set(error, AR_CORRUPT,
                               "policy %.200s released in destroy what it does not hold",
                               self->config->policy->text);
